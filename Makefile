@@ -1,0 +1,66 @@
+# Every target makes its own environment when it is missing or older than the files that define it.
+PYTHON ?= python3
+TASK ?= poetry
+PROFILE ?= small
+
+VENV := .venv
+STAMP := $(VENV)/.installed
+BIN := $(VENV)/bin
+# Two test processes with one thread each are faster than one with two.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup
+
+# key=value words for `tigs` from make variables; only those that are set.
+SETTINGS = task=$(TASK) profile=$(PROFILE) \
+	$(if $(DATA),data.source=$(DATA)) $(if $(DATA_DIR),"data.dir=$(DATA_DIR)") \
+	$(if $(DEVICES),trainer.devices=$(DEVICES)) $(if $(NODES),trainer.nodes=$(NODES)) \
+	$(if $(STRATEGY),trainer.strategy=$(STRATEGY)) $(ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help install data train test test-slow lint types format lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@echo "  variables: TASK=dialog|poetry|aprc PROFILE=small|cpu|paper DATA=sample|download DATA_DIR=path MODEL=name"
+	@echo "             DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\""
+
+install: $(STAMP)  ## create or refresh .venv (the other targets do it by themselves)
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 ..."; exit 2; }
+	@echo "Installing into $(VENV) (a few minutes the first time) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@# torch first and alone: a package that asks for any torch must find this one.
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock torch
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	@touch $@
+
+data: $(STAMP)  ## prepare the corpus of TASK and print what is in it
+	@$(BIN)/tigs data $(SETTINGS)
+
+train: $(STAMP)  ## train every model of TASK, or only MODEL
+	@$(BIN)/tigs train $(SETTINGS) $(if $(MODEL),model=$(MODEL))
+
+test: $(STAMP) lint types  ## lint, types and tests, in under ten minutes
+	@$(PYTEST) -m "not slow"
+
+test-slow: $(STAMP)  ## the tests that take long
+	@$(PYTEST) -m slow
+
+lint: $(STAMP)  ## ruff
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## mypy, strict
+	@$(BIN)/mypy
+
+format: $(STAMP)  ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: $(STAMP)  ## write the versions in .venv to requirements.lock
+	@{ head -n 1 requirements.lock; $(BIN)/pip freeze --exclude-editable | sed 's/^\(torch==[0-9.]*\)+.*/\1/'; } > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+clean:  ## remove .venv and the caches of the tools; runs/ stays
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,91 @@
+"""The command `tigs`: one table from command to function. Nothing heavy is imported before a command is known to be right."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tigs import __version__
+from tigs.config import TASKS, Config, available, compose
+from tigs.errors import TigsError
+
+
+class Command(NamedTuple):
+    """A subcommand; its module in `tigs.commands` offers `run(config, options)`."""
+
+    summary: str
+    module: str
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+
+
+def _data_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--template-bleu", action="store_true", help="BLEU of the bare templates of all test sets")
+
+
+def _show_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .ckpt file")
+
+
+COMMANDS = {
+    "data": Command("prepare a task's corpus and say what is in it", "data", _data_options),
+    "train": Command("train every model of a task, or one with model=NAME", "train"),
+    "show": Command("say what a checkpoint is", "show", _show_options),
+}
+
+_SETTINGS = """settings (key=value, in any order):
+  task=NAME            {tasks}
+  profile=NAME         {profiles}
+  data.dir=PATH        read the publisher's files from a folder
+  data.source=NAME     sample (built in), download, folder
+  ...                  any key of the files in experiments/, for example vocabulary.size=4000
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns 0, or 2 after an error that the user can mend."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except TigsError as error:
+        if options.debug:
+            raise
+        sys.stderr.write(f"tigs {options.command}: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write(f"tigs {options.command}: interrupted\n")
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = compose(options.settings)
+    run: Callable[[Config, argparse.Namespace], None]
+    run = importlib.import_module(f"tigs.commands.{COMMANDS[options.command].module}").run
+    run(config, options)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tigs", description="Text infilling by inference.")
+    parser.add_argument("--version", action="version", version=f"tigs {__version__}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    settings = _SETTINGS.format(tasks=", ".join(TASKS), profiles=", ".join(available("profile")))
+    for name, command in COMMANDS.items():
+        subparser = subparsers.add_parser(
+            name,
+            help=command.summary,
+            description=command.summary.capitalize() + ".",
+            epilog=settings,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        subparser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings, see below")
+        subparser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.add_options(subparser)
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,246 @@
+"""The configuration: what may be set, in dataclasses, and how YAML files and `key=value` words become one of them.
+
+The order of merging is: defaults here, `experiments/task/<task>.yaml`, `model/<model>.yaml`, `profile/<profile>.yaml`, the
+profile's own sections for this task (`by_task`) and model (`by_model`), and last the words of the command line.
+The checks themselves are in `validation.py`. Nothing here imports torch: `tigs --help` and a mistyped key answer at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import OmegaConf
+
+from tigs.errors import ConfigError
+from tigs.validation import Origin, allowed, check_keys, check_ranges, merge_values, parse_yaml
+
+TASKS = ("dialog", "poetry", "aprc")
+MODELS = ("forward", "backward", "birnn", "mask-seq2seq", "mask-selfattn", "evaluator")
+STRATEGIES = ("random", "middle")
+
+
+@dataclass
+class TaskConfig:
+    """What is filled in."""
+
+    name: str = allowed("poetry", choices=TASKS)
+
+
+@dataclass
+class DataConfig:
+    """Where the corpus comes from and which pairs of it are kept."""
+
+    source: str = allowed("sample", choices=("sample", "download", "folder"))
+    """`sample` is built in; `download` fetches from the publisher; `folder` reads `dir` (set by itself when `dir` is given)."""
+    dir: str | None = None
+    """Folder with the publisher's files."""
+    cache_dir: str = "runs/cache"
+    """Prepared data and downloads are kept here."""
+    min_target_length: int = allowed(1, minimum=1)
+    max_target_length: int = allowed(50, minimum=1)
+    max_context_length: int = allowed(50, minimum=0)
+    max_train_pairs: int | None = allowed(None, minimum=1)
+    """Keep only this many training pairs; null keeps all."""
+    validation_share: float = allowed(0.02, above=0.0, below=0.5)
+    """Share of the corpus for validation and test, where the publisher gives no splits."""
+    test_share: float = allowed(0.05, above=0.0, below=0.5)
+    split_eight_lines: bool = True
+    """Poetry: an eight-line poem is two quatrains; false drops it."""
+    sample_pairs: int = allowed(6000, minimum=100)
+    """Size of the built-in sample."""
+    sample_seed: int = 0
+
+
+@dataclass
+class VocabularyConfig:
+    """Which tokens have an id of their own. The special tokens come on top of `size`."""
+
+    size: int = allowed(10_000, minimum=1)
+    min_count: int = allowed(1, minimum=1)
+
+
+@dataclass
+class TestSetConfig:
+    """The templates on which methods are compared: every strategy with every ratio."""
+
+    size: int = allowed(5000, minimum=1)
+    """Sentences of the test split; all of it if it has fewer."""
+    strategies: list[str] = allowed(("random", "middle"), choices=STRATEGIES)
+    ratios: list[float] = allowed((0.25, 0.5, 0.75), above=0.0, maximum=1.0)
+    seed: int = 2019
+
+
+@dataclass
+class ModelConfig:
+    """Sizes of one model. Embeddings are as wide as the hidden state, as in the original code."""
+
+    name: str = allowed("forward", choices=MODELS)
+    hidden: int = allowed(256, minimum=1)
+    layers: int = allowed(1, minimum=1)
+    dropout: float = allowed(0.2, minimum=0.0, below=1.0)
+    heads: int = allowed(4, minimum=1)
+    """Attention heads of the Transformer; must divide `hidden`."""
+    seed_offset: int = allowed(0, minimum=0)
+    """Added to `seed`, so that the evaluator is a training of its own."""
+
+
+@dataclass
+class TrainerConfig:
+    """How a model is trained."""
+
+    max_epochs: int = allowed(30, minimum=1)
+    batch_size: int = allowed(256, minimum=1)
+    """Sentences per step over all devices together."""
+    learning_rate: float = allowed(1e-3, above=0.0)
+    warmup_steps: int = allowed(0, minimum=0)
+    """Steps over which the learning rate rises to `learning_rate` (the Transformer needs them)."""
+    gradient_clip: float = allowed(5.0, above=0.0)
+    patience: int = allowed(3, minimum=1)
+    """Stop after this many epochs without a better validation NLL."""
+    devices: int = allowed(1, minimum=-1)
+    """Processes on this machine; -1 takes every device there is."""
+    nodes: int = allowed(1, minimum=1)
+    accelerator: str = allowed("auto", choices=("auto", "cpu", "gpu"))
+    strategy: str = allowed("auto", choices=("auto", "ddp"))
+    precision: str = allowed("32-true", choices=("32-true", "16-mixed", "bf16-mixed"))
+    sample_fills: int = allowed(8, minimum=0)
+    """Validation templates whose fill is shown in W&B after each epoch."""
+
+
+@dataclass
+class Config:
+    """Everything that decides a result."""
+
+    profile: str = "small"
+    seed: int = allowed(0, minimum=0)
+    output_dir: str = "runs"
+    task: TaskConfig = field(default_factory=TaskConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
+    test_sets: TestSetConfig = field(default_factory=TestSetConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+
+
+# The words `task=poetry`, `model=forward` and `profile=cpu` each choose a file of that folder.
+GROUPS = ("task", "model", "profile")
+_DEFAULT_CHOICE = {"task": "poetry", "model": "forward", "profile": "small"}
+_PROFILE_SECTIONS = ("by_task", "by_model")
+
+
+def experiments_folder() -> Path:
+    """The YAML files: inside an installed package, or at the top of a checkout."""
+    packaged = Path(__file__).parent / "experiments"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "experiments"
+
+
+def available(group: str) -> list[str]:
+    """The files one can choose from in a group."""
+    return sorted(path.stem for path in (experiments_folder() / group).glob("*.yaml"))
+
+
+def compose(words: Sequence[str] = ()) -> Config:
+    """One configuration from `key=value` words such as `task=poetry`, `profile=cpu`, `model.hidden=512`.
+
+    Raises:
+        ConfigError: for an unknown file or key, a wrong type, a value out of range, or a contradiction.
+    """
+    choices, overrides = _split_words(words)
+    layers = [
+        *_group_layers("task", choices),
+        *_group_layers("model", choices),
+        *_group_layers("profile", choices),
+        *((Origin(f"'{word}'"), _nested(word)) for word in overrides),
+    ]
+    merged = OmegaConf.structured(Config)
+    for origin, values in layers:
+        check_keys(values, Config, origin)
+        merged = merge_values(merged, values, origin)
+    config = cast(Config, OmegaConf.to_object(merged))
+    config.profile = choices["profile"]
+    if config.data.dir is not None and not any(word.startswith("data.source=") for word in overrides):
+        config.data.source = "folder"
+    check_ranges(config)
+    _check_contradictions(config)
+    return config
+
+
+def save(config: Config, path: Path) -> None:
+    """Write the resolved configuration, to stand beside an output."""
+    path.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
+
+
+def to_plain(config: Any) -> dict[str, Any]:
+    """Plain dictionaries and lists, which load again under torch's `weights_only=True`."""
+    return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.structured(config)))
+
+
+def from_plain(values: dict[str, Any], origin: str) -> Config:
+    """The inverse of `to_plain`; `origin` is named in errors."""
+    check_keys(values, Config, Origin(origin))
+    merged = merge_values(OmegaConf.structured(Config), values, Origin(origin))
+    config = cast(Config, OmegaConf.to_object(merged))
+    check_ranges(config)
+    return config
+
+
+def _split_words(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    choices, overrides = dict(_DEFAULT_CHOICE), []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"'{word}' is not a setting", remedy="Write settings as key=value, for example task=poetry")
+        if key in GROUPS:
+            choices[key] = value
+        else:
+            overrides.append(word)
+    return choices, overrides
+
+
+def _group_layers(group: str, choices: dict[str, str]) -> list[tuple[Origin, dict[str, Any]]]:
+    name = choices[group]
+    if name not in available(group):
+        raise ConfigError(f"there is no {group} '{name}'", remedy=f"Choose one of: {', '.join(available(group))}")
+    path = experiments_folder() / group / f"{name}.yaml"
+    origin = Origin(f"experiments/{group}/{path.name}")
+    values = parse_yaml(path.read_text(encoding="utf-8"), origin)
+    layers = [(origin, values)]
+    if group == "profile":
+        for section in _PROFILE_SECTIONS:
+            chosen = (values.pop(section, None) or {}).get(choices[section.removeprefix("by_")])
+            if chosen:
+                layers.append((origin, chosen))
+    return layers
+
+
+def _nested(word: str) -> dict[str, Any]:
+    """`model.hidden=512` as `{"model": {"hidden": 512}}`."""
+    key, _, value = word.partition("=")
+    parsed: Any = parse_yaml(f"value: {value}", Origin(f"'{word}'"))["value"] if value else ""
+    for part in reversed(key.split(".")):
+        parsed = {part: parsed}
+    return cast(dict[str, Any], parsed)
+
+
+def _check_contradictions(config: Config) -> None:
+    if config.data.source == "folder" and not config.data.dir:
+        raise ConfigError("data.source=folder needs a folder", remedy="Set data.dir=PATH to the publisher's files")
+    if config.data.dir and config.data.source != "folder":
+        raise ConfigError(
+            f"data.dir={config.data.dir} and data.source={config.data.source} contradict each other",
+            remedy="Leave one of them out",
+        )
+    if config.data.min_target_length > config.data.max_target_length:
+        raise ConfigError(
+            f"data.min_target_length={config.data.min_target_length} is above "
+            f"data.max_target_length={config.data.max_target_length}",
+            remedy="No sentence could be kept; lower one or raise the other",
+        )
+    if config.model.hidden % config.model.heads:
+        raise ConfigError(
+            f"model.heads={config.model.heads} does not divide model.hidden={config.model.hidden}",
+            remedy="Choose a hidden size that is a multiple of the number of heads",
+        )

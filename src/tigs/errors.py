@@ -1,0 +1,28 @@
+"""Errors that a user can cause. Each says in one line what is wrong and what to do; the command line prints just that line."""
+
+from __future__ import annotations
+
+
+class TigsError(Exception):
+    """Something the user can mend. Exit code 2, no traceback unless `--debug`."""
+
+    def __init__(self, problem: str, *, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}. {remedy}")
+
+
+class ConfigError(TigsError):
+    """An unknown key, a value of the wrong type or out of range, or settings that contradict each other."""
+
+
+class DataError(TigsError):
+    """A corpus file that is missing, damaged, laid out wrongly, or of which nothing is left after cleaning."""
+
+
+class DownloadError(TigsError):
+    """A publisher that cannot be reached, or a file that arrives damaged."""
+
+
+class CheckpointError(TigsError):
+    """A checkpoint that is missing, damaged, or made for other data."""

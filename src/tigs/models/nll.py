@@ -1,0 +1,88 @@
+"""The one NLL: training, search and evaluation all ask `projected_nll`.
+
+The softmax over the vocabulary is the cost of every model here, and on a CPU most of that cost is memory: a batch of logits
+does not fit any cache. So logits are made a few rows at a time, and since d NLL / d logits is known as soon as they are, the
+gradients are formed at once too. No batch of logits is ever held, not even one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+# Logits of one chunk: small enough for a core's cache, or large enough to fill a GPU.
+_CHUNK_ELEMENTS = {"cpu": 2**20, "cuda": 2**26}
+
+
+class NLL(NamedTuple):
+    """Negative log-likelihood of tokens, natural logarithm."""
+
+    total: Tensor
+    """() the sum over all tokens; gradients flow through this."""
+    per_token: Tensor
+    """(tokens) each token's part; no gradient."""
+
+
+def projected_nll(states: Tensor, projection: nn.Linear, targets: Tensor) -> NLL:
+    """NLL of `targets` (tokens) under softmax(projection(states)), `states` being (tokens, hidden).
+
+    Only rows that count should be passed in: padded positions are then never projected.
+    """
+    return NLL(*_ProjectedNLL.apply(states, projection.weight, projection.bias, targets))
+
+
+class _ProjectedNLL(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        # Under autocast the products are made in its type; the softmax itself always in float32.
+        device = states.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+        with torch.autocast(device, enabled=False):
+            return _ProjectedNLL._forward(ctx, states.to(dtype), weight.to(dtype), bias, targets, states.dtype)
+
+    @staticmethod
+    def _forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, states_dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        needs_states, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        per_token = torch.empty(len(states), dtype=bias.dtype, device=states.device)  # (tokens)
+        grad_states = torch.empty_like(states) if needs_states else None  # (tokens, hidden)
+        grad_weight = torch.zeros_like(weight) if needs_weight else None  # (vocabulary, hidden)
+        grad_bias = torch.zeros_like(bias) if needs_bias else None  # (vocabulary)
+        rows = max(1, _CHUNK_ELEMENTS.get(states.device.type, 2**26) // len(weight))
+        transposed = weight.t()
+        for first in range(0, len(states), rows):
+            chunk = slice(first, first + rows)
+            logits = torch.mm(states[chunk], transposed).to(bias.dtype).add_(bias)  # (rows, vocabulary)
+            logits.sub_(logits.amax(dim=1, keepdim=True))
+            target = targets[chunk, None]  # (rows, 1)
+            target_logits = logits.gather(1, target)
+            total = logits.exp_().sum(dim=1, keepdim=True)  # (rows, 1)
+            per_token[chunk] = (total.log() - target_logits).squeeze(1)
+            if not (needs_states or needs_weight or needs_bias):
+                continue
+            # From here on `logits` holds d NLL / d logits: the softmax, less one at the target.
+            logits.div_(total).scatter_add_(1, target, torch.full_like(target_logits, -1.0))
+            if grad_bias is not None:
+                grad_bias += logits.sum(dim=0)
+            logits = logits.to(weight.dtype)
+            if grad_states is not None:
+                torch.mm(logits, weight, out=grad_states[chunk])
+            if grad_weight is not None:
+                grad_weight.addmm_(logits.t(), states[chunk])
+        ctx.gradients = (
+            None if grad_states is None else grad_states.to(states_dtype),
+            None if grad_weight is None else grad_weight.to(bias.dtype),
+            grad_bias,
+        )
+        ctx.mark_non_differentiable(per_token)
+        return per_token.sum(), per_token
+
+    @staticmethod
+    @once_differentiable  # type: ignore[misc]
+    def backward(ctx: Any, grad_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = tuple(None if gradient is None else gradient.mul_(grad_total) for gradient in ctx.gradients)
+        return *scaled, None

@@ -1,0 +1,176 @@
+"""Train one model, from whatever state its folder is in: nothing, interrupted, or finished."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as lightning
+from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
+from pytorch_lightning.loggers import CSVLogger, Logger
+
+from tigs import tracking
+from tigs.config import Config, save, to_plain
+from tigs.data.datamodule import FitDataModule
+from tigs.data.prepare import PreparedData
+from tigs.errors import CheckpointError
+from tigs.models.build import MASKED_MODELS, build_model
+from tigs.training.checkpoint import has_context, read_description, require_fit
+from tigs.training.module import MONITOR, TrainingModule
+from tigs.training.sample_fills import SampleFills
+
+BEST, LAST = "best", "last"
+_FINISHED = "finished.json"
+# What may differ between a training and its continuation without changing its result.
+_FREE_SETTINGS = ("output_dir", "data.cache_dir", "data.dir", "data.source", "trainer.sample_fills")
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A finished training."""
+
+    model: str
+    parameters: int
+    epochs: int
+    validation_nll: float
+    minutes: float
+    checkpoint: str
+    skipped: bool = False
+    """It had been finished before."""
+
+
+def model_folder(config: Config) -> Path:
+    """Where a model and everything about its training stands."""
+    return Path(config.output_dir) / config.task.name / config.profile / "models" / config.model.name
+
+
+def train_model(config: Config) -> TrainedModel:
+    """Train the configured model, or go on where it was interrupted, or find that it is finished."""
+    folder = model_folder(config)
+    data = FitDataModule(config, masked=config.model.name in MASKED_MODELS)
+    last = folder / f"{LAST}.ckpt"
+    if last.is_file():
+        _require_same_training(config, data.prepared, last)
+    if (folder / _FINISHED).is_file():
+        return TrainedModel(**{**json.loads((folder / _FINISHED).read_text(encoding="utf-8")), "skipped": True})
+    folder.mkdir(parents=True, exist_ok=True)
+    save(config, folder / "config.yaml")
+    lightning.seed_everything(config.seed + config.model.seed_offset, workers=True, verbose=False)
+    started = time.monotonic()
+    network = build_model(
+        config.model, n_tokens=len(data.prepared.vocabulary), has_context=has_context(data.prepared)
+    )
+    trainer = make_trainer(config, data.prepared, folder)
+    with _quiet_lightning():
+        trainer.fit(
+            TrainingModule(network, config, data.prepared),
+            datamodule=data,
+            ckpt_path=last if last.is_file() else None,
+            weights_only=True,
+        )
+    tracking.finish()
+    return _finish(trainer, folder, minutes=(time.monotonic() - started) / 60)
+
+
+def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightning.Trainer:
+    """The Trainer that all models share."""
+    settings = config.trainer
+    callbacks: list[Callback] = [
+        SampleFills(config, prepared, folder),
+        EarlyStopping(MONITOR, patience=settings.patience),
+        ModelCheckpoint(folder, BEST, monitor=MONITOR, save_weights_only=True, enable_version_counter=False),
+        # At the end of the epoch, when every other callback has seen it, so that a continuation knows all they know.
+        ModelCheckpoint(folder, LAST, save_on_train_epoch_end=True, enable_version_counter=False),
+    ]
+    shows_progress = sys.stderr.isatty()
+    if shows_progress:
+        callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
+    loggers: list[Logger] = [CSVLogger(folder, name="", version="")]
+    wandb_logger = tracking.make_logger(config, name=config.model.name, job_type="train", folder=folder)
+    if wandb_logger is not None:
+        loggers.append(wandb_logger)
+    with _quiet_lightning():
+        return lightning.Trainer(
+            accelerator=settings.accelerator,
+            devices=settings.devices,
+            num_nodes=settings.nodes,
+            strategy=settings.strategy,
+            precision=settings.precision,  # type: ignore[arg-type]
+            max_epochs=settings.max_epochs,
+            callbacks=callbacks,
+            logger=loggers,
+            log_every_n_steps=50,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+            enable_model_summary=False,
+            enable_progress_bar=shows_progress,
+        )
+
+
+def _finish(trainer: lightning.Trainer, folder: Path, *, minutes: float) -> TrainedModel:
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    best = folder / f"{BEST}.ckpt"
+    description = read_description(best)
+    trained = TrainedModel(
+        model=description.model,
+        parameters=description.n_parameters,
+        epochs=description.epochs,
+        validation_nll=description.validation_nll,
+        minutes=round(minutes, 2),
+        checkpoint=str(best),
+    )
+    if trainer.is_global_zero:
+        unfinished = folder / f"{_FINISHED}.part"
+        unfinished.write_text(json.dumps(asdict(trained), indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(folder / _FINISHED)
+    return trained
+
+
+def _require_same_training(config: Config, prepared: PreparedData, checkpoint: Path) -> None:
+    """Refuse to go on with, or to pass off as this one, a training under other settings."""
+    description = read_description(checkpoint)
+    require_fit(description, prepared, checkpoint)
+    before, now = _flat(description.config), _flat(to_plain(config))
+    changed = [key for key in now if before.get(key) != now[key] and key not in _FREE_SETTINGS]
+    if changed:
+        differences = ", ".join(f"{key}={now[key]} (was {before.get(key)})" for key in changed)
+        raise CheckpointError(
+            f"{checkpoint}: this model was trained with other settings: {differences}",
+            remedy="Delete its folder to train anew, or set output_dir to keep both",
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+@contextmanager
+def _quiet_lightning() -> Iterator[None]:
+    """Without the tips and device lists that Lightning prints for every Trainer; warnings that matter stay."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        # Batches are made in about a millisecond; workers would only cost.
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        # The folder holds config.yaml and, after an interruption, checkpoints: that is meant.
+        warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
+        warnings.filterwarnings("ignore", message=".*Experiment logs directory.*")
+        # The best checkpoint is for use, the last one for continuing.
+        warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
+        yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
