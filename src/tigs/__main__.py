@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -29,9 +30,14 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .ckpt file")
 
 
+def _bench_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("train",), help="what to measure")
+
+
 COMMANDS = {
     "data": Command("prepare a task's corpus and say what is in it", "data", _data_options),
     "train": Command("train every model of a task, or one with model=NAME", "train"),
+    "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options),
     "show": Command("say what a checkpoint is", "show", _show_options),
 }
 
@@ -46,12 +52,12 @@ _SETTINGS = """settings (key=value, in any order):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, or 2 after an error that the user can mend."""
-    options = _parser().parse_args(arguments)
+    options = _parse(arguments)
     try:
         return _run(options)
     except TigsError as error:
         if options.debug:
-            raise
+            traceback.print_exc()
         sys.stderr.write(f"tigs {options.command}: {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -67,6 +73,17 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    # argparse takes the settings before an option such as --json; those behind it are left over.
+    unknown = [word for word in rest if word.startswith("-")]
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    options.settings += rest
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tigs", description="Text infilling by inference.")
     parser.add_argument("--version", action="version", version=f"tigs {__version__}")
@@ -80,10 +97,10 @@ def _parser() -> argparse.ArgumentParser:
             epilog=settings,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        command.add_options(subparser)
         subparser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings, see below")
         subparser.add_argument("--json", action="store_true", help="one JSON document on standard output")
         subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        command.add_options(subparser)
     return parser
 
 

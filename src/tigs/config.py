@@ -15,7 +15,7 @@ from typing import Any, cast
 from omegaconf import OmegaConf
 
 from tigs.errors import ConfigError
-from tigs.validation import Origin, allowed, check_keys, check_ranges, merge_values, parse_yaml
+from tigs.validation import Origin, allowed, check_keys, check_ranges, dotted_fields, is_text, merge_values, parse_yaml
 
 TASKS = ("dialog", "poetry", "aprc")
 MODELS = ("forward", "backward", "birnn", "mask-seq2seq", "mask-selfattn", "evaluator")
@@ -128,7 +128,7 @@ class Config:
 # The words `task=poetry`, `model=forward` and `profile=cpu` each choose a file of that folder.
 GROUPS = ("task", "model", "profile")
 _DEFAULT_CHOICE = {"task": "poetry", "model": "forward", "profile": "small"}
-_PROFILE_SECTIONS = ("by_task", "by_model")
+_FIELDS = dotted_fields(Config)
 
 
 def experiments_folder() -> Path:
@@ -153,11 +153,10 @@ def compose(words: Sequence[str] = ()) -> Config:
         *_group_layers("task", choices),
         *_group_layers("model", choices),
         *_group_layers("profile", choices),
-        *((Origin(f"'{word}'"), _nested(word)) for word in overrides),
+        *(_override_layer(word) for word in overrides),
     ]
     merged = OmegaConf.structured(Config)
     for origin, values in layers:
-        check_keys(values, Config, origin)
         merged = merge_values(merged, values, origin)
     config = cast(Config, OmegaConf.to_object(merged))
     config.profile = choices["profile"]
@@ -180,7 +179,7 @@ def to_plain(config: Any) -> dict[str, Any]:
 
 def from_plain(values: dict[str, Any], origin: str) -> Config:
     """The inverse of `to_plain`; `origin` is named in errors."""
-    check_keys(values, Config, Origin(origin))
+    check_keys(values, _FIELDS, Origin(origin))
     merged = merge_values(OmegaConf.structured(Config), values, Origin(origin))
     config = cast(Config, OmegaConf.to_object(merged))
     check_ranges(config)
@@ -192,9 +191,16 @@ def _split_words(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise ConfigError(f"'{word}' is not a setting", remedy="Write settings as key=value, for example task=poetry")
+            raise ConfigError(
+                f"'{word}' is not a setting", remedy="Write settings as key=value, for example task=poetry"
+            )
         if key in GROUPS:
             choices[key] = value
+        elif key.removesuffix(".name") in GROUPS:
+            group = key.removesuffix(".name")
+            raise ConfigError(
+                f"'{word}' would not choose the settings of that {group}", remedy=f"Write {group}={value}"
+            )
         else:
             overrides.append(word)
     return choices, overrides
@@ -207,22 +213,35 @@ def _group_layers(group: str, choices: dict[str, str]) -> list[tuple[Origin, dic
     path = experiments_folder() / group / f"{name}.yaml"
     origin = Origin(f"experiments/{group}/{path.name}")
     values = parse_yaml(path.read_text(encoding="utf-8"), origin)
-    layers = [(origin, values)]
+    check_keys(values, _fields_of(group), origin)
+    parts = [(values.pop(f"by_{chooser}", None) or {}).get(choices[chooser]) for chooser in ("task", "model")]
+    return [(origin, layer) for layer in (values, *parts) if layer]
+
+
+def _fields_of(group: str) -> dict[str, Any]:
+    """What a file of the group may set; a profile may set everything for one task or one model alone, too."""
+    fields = dict(_FIELDS)
     if group == "profile":
-        for section in _PROFILE_SECTIONS:
-            chosen = (values.pop(section, None) or {}).get(choices[section.removeprefix("by_")])
-            if chosen:
-                layers.append((origin, chosen))
-    return layers
+        for chooser in ("task", "model"):
+            fields[f"by_{chooser}"] = Config
+            for name in available(chooser):
+                fields |= {f"by_{chooser}.{name}": Config}
+                fields |= {f"by_{chooser}.{name}.{key}": kind for key, kind in _FIELDS.items()}
+    return fields
 
 
-def _nested(word: str) -> dict[str, Any]:
+def _override_layer(word: str) -> tuple[Origin, dict[str, Any]]:
     """`model.hidden=512` as `{"model": {"hidden": 512}}`."""
-    key, _, value = word.partition("=")
-    parsed: Any = parse_yaml(f"value: {value}", Origin(f"'{word}'"))["value"] if value else ""
+    origin = Origin(f"'{word}'")
+    key, _, text = word.partition("=")
+    value: Any = text
+    # A path is taken as it stands: YAML would see a comment, a number or a list in some.
+    if text and not (is_text(_FIELDS.get(key)) and text != "null" and "${" not in text):
+        value = parse_yaml(f"value: {text}", origin)["value"]
     for part in reversed(key.split(".")):
-        parsed = {part: parsed}
-    return cast(dict[str, Any], parsed)
+        value = {part: value}
+    check_keys(value, _FIELDS, origin)
+    return origin, cast(dict[str, Any], value)
 
 
 def _check_contradictions(config: Config) -> None:
@@ -238,6 +257,10 @@ def _check_contradictions(config: Config) -> None:
             f"data.min_target_length={config.data.min_target_length} is above "
             f"data.max_target_length={config.data.max_target_length}",
             remedy="No sentence could be kept; lower one or raise the other",
+        )
+    if config.trainer.devices == 0:
+        raise ConfigError(
+            "trainer.devices=0 leaves nobody to work", remedy="It must be at least 1, or -1 for all there are"
         )
     if config.model.hidden % config.model.heads:
         raise ConfigError(

@@ -10,6 +10,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 # A pipe has no width of its own; wide enough that no cell is cut or wrapped there.
 _PIPE_WIDTH = 200
@@ -29,18 +30,19 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
     """A table on standard output: the first column is text, the others are figures."""
     console = _console()
     # Not as the table's own title, which would be wrapped to the width of the table.
-    console.print(title, style="bold", markup=False, highlight=False)
+    console.print(title, style="bold", markup=False, highlight=False, emoji=False, soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(header):
         table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number > 0)
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        # As Text, because rich would take "[x]" in a plain string for markup and leave it out.
+        table.add_row(*(Text(str(cell)) for cell in row))
     console.print(table)
 
 
 def print_text(text: str = "") -> None:
     """Text on standard output, as it is."""
-    _console().print(text, markup=False, highlight=False)
+    _console().print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _console() -> Console:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import netrc
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+import wandb
 from pytorch_lightning.loggers import WandbLogger
+from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from tigs.config import Config, to_plain
 from tigs.console import say
@@ -37,34 +37,27 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
         job_type: `train` or `eval`.
         folder: what the run is about; the same folder continues the same run.
     """
-    if mode() == "disabled":
+    if mode() == "disabled" or rank_zero_only.rank != 0:
         return None
-    import wandb
-
-    # W&B's own chatter, and a warning about a setting that Lightning always passes.
-    logging.getLogger("wandb").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", message=".*anonymous setting.*")
-    group = f"{config.task.name}/{config.profile}"
-    settings = wandb.Settings(silent=True, console="off", init_timeout=30)
     directory = Path(config.output_dir).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     arguments: dict[str, Any] = {
         "project": os.environ.get("WANDB_PROJECT", PROJECT),
         "name": name,
         "id": hashlib.blake2b(str(folder.resolve()).encode(), digest_size=6).hexdigest(),
-        "save_dir": str(directory),
-        "group": group,
+        "dir": str(directory),
+        "group": f"{config.task.name}/{config.profile}",
         "job_type": job_type,
         "config": to_plain(config),
-        "settings": settings,
+        "settings": wandb.Settings(silent=True, console="off", init_timeout=30),
     }
-    logger = WandbLogger(**arguments, offline=mode() == "offline", resume="allow")
-    try:
-        _ = logger.experiment
-    except wandb.errors.Error as error:
-        say(f"W&B cannot be reached ({type(error).__name__}); this run is kept offline, `wandb sync` sends it later")
-        logger = WandbLogger(**arguments, offline=True, resume="allow")
-    return logger
+    # The run is made here and not by Lightning, which passes a setting that W&B answers with a warning every time.
+    if mode() == "online":
+        try:
+            return WandbLogger(experiment=wandb.init(**arguments, mode="online", resume="allow"))
+        except wandb.errors.Error as error:
+            say(f"W&B cannot be reached ({type(error).__name__}); this run is kept offline, `wandb sync` sends it later")
+    return WandbLogger(experiment=wandb.init(**arguments, mode="offline"))
 
 
 def log_table(logger: WandbLogger | None, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -75,10 +68,7 @@ def log_table(logger: WandbLogger | None, key: str, columns: Sequence[str], rows
 
 def finish() -> None:
     """End the run of this process, so that the next one does not write into it."""
-    if mode() != "disabled":
-        import wandb
-
-        wandb.finish(quiet=True)
+    wandb.finish()
 
 
 def _is_logged_in() -> bool:

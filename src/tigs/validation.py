@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NewType, cast, get_type_hints
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from tigs.errors import ConfigError
 
 Origin = NewType("Origin", str)
 """Where a value was written: a file, or a word of the command line."""
+
+_TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    int | None: "a whole number or null",
+    str | None: "text or null",
+    list[str]: "a list of words, as [a,b]",
+    list[float]: "a list of numbers, as [0.25,0.5]",
+}
 
 
 def allowed(
@@ -58,15 +69,35 @@ def parse_yaml(text: str, origin: Origin) -> dict[str, Any]:
     return cast(dict[str, Any], parsed)
 
 
-def check_keys(values: dict[str, Any], schema: type, origin: Origin) -> None:
-    """Refuse the first key that the schema does not have, and name the nearest that it has."""
-    valid = set(_dotted_fields(schema))
-    for key in _dotted_keys(values, schema):
-        if key in valid:
-            continue
-        nearest = _nearest(key, valid)
-        hint = f"Did you mean '{nearest}'?" if nearest else f"Valid keys are: {', '.join(sorted(valid))}"
-        raise ConfigError(f"{origin}: unknown key '{key}'", remedy=hint)
+def dotted_fields(schema: type, prefix: str = "") -> dict[str, Any]:
+    """Every key that may be set, `model` as well as `model.hidden`, with its type."""
+    fields: dict[str, Any] = {}
+    for name, kind in get_type_hints(schema).items():
+        fields[prefix + name] = kind
+        if dataclasses.is_dataclass(kind):
+            fields |= dotted_fields(cast(type, kind), f"{prefix}{name}.")
+    return fields
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a field holds text."""
+    return kind in (str, str | None)
+
+
+def check_keys(values: dict[str, Any], fields: dict[str, Any], origin: Origin, prefix: str = "") -> None:
+    """Refuse the first key that is not among the fields, naming the nearest, and a plain value for a group of keys."""
+    for name, value in values.items():
+        key = f"{prefix}{name}"
+        if key not in fields:
+            nearest = _nearest(key, fields)
+            hint = f"Did you mean '{nearest}'?" if nearest else f"Valid keys are: {', '.join(_siblings(key, fields))}"
+            raise ConfigError(f"{origin}: unknown key '{key}'", remedy=hint)
+        if value == MISSING:
+            raise ConfigError(f"{origin}: {key} has no value", remedy="Give it one, or leave it out")
+        if isinstance(value, dict):
+            check_keys(value, fields, origin, f"{key}.")
+        elif dataclasses.is_dataclass(fields[key]) and value is not None:
+            raise ConfigError(f"{origin}: {key}={value} is not allowed", remedy=f"It must be {_type_name(fields[key])}")
 
 
 def merge_values(base: DictConfig, values: dict[str, Any], origin: Origin) -> DictConfig:
@@ -77,8 +108,8 @@ def merge_values(base: DictConfig, values: dict[str, Any], origin: Origin) -> Di
         # merge() names the field only relative to its node; the message's own "full_key" line is the whole path.
         lines = str(error).splitlines()
         key = next((line.split(":", 1)[1].strip() for line in lines if line.strip().startswith("full_key:")), "")
-        kind = _type_name(base, key) if key else ""
-        must = f"It must be {kind}" if kind else "Correct it"
+        kind = dotted_fields(cast(type, OmegaConf.get_type(base))).get(key.split("[")[0])
+        must = f"It must be {_type_name(kind)}" if kind else "Correct it"
         raise ConfigError(f"{origin}: {key}: {_first_line(error)}", remedy=must) from error
 
 
@@ -90,6 +121,8 @@ def check_ranges(config: Any, prefix: str = "") -> None:
         if dataclasses.is_dataclass(value):
             check_ranges(value, key + ".")
             continue
+        if value == []:
+            raise ConfigError(f"{key} is empty", remedy="It needs at least one value")
         for item in value if isinstance(value, list) else [value]:
             complaint = _complaint(item, field.metadata)
             if complaint:
@@ -113,24 +146,7 @@ def _complaint(value: Any, limits: Any) -> str | None:
     return " and ".join(words) if broken else None
 
 
-def _dotted_fields(schema: type, prefix: str = "") -> Iterator[str]:
-    hints = get_type_hints(schema)
-    for field in dataclasses.fields(schema):
-        key = prefix + field.name
-        kind = hints[field.name]
-        yield key
-        if dataclasses.is_dataclass(kind):
-            yield from _dotted_fields(cast(type, kind), key + ".")
-
-
-def _dotted_keys(values: dict[str, Any], schema: type, prefix: str = "") -> Iterator[str]:
-    for name, value in values.items():
-        yield f"{prefix}{name}"
-        if isinstance(value, dict):
-            yield from _dotted_keys(value, schema, f"{prefix}{name}.")
-
-
-def _nearest(key: str, valid: set[str]) -> str | None:
+def _nearest(key: str, valid: Iterable[str]) -> str | None:
     close = difflib.get_close_matches(key, valid, n=1, cutoff=0.6)
     if close:
         return close[0]
@@ -141,16 +157,15 @@ def _nearest(key: str, valid: set[str]) -> str | None:
     return by_last_part[close[0]] if close else None
 
 
-def _type_name(base: DictConfig, key: str) -> str:
-    schema: Any = OmegaConf.get_type(base)
-    *sections, last = key.split("[")[0].split(".")
-    for section in sections:
-        schema = get_type_hints(schema)[section]
-    kind = get_type_hints(schema).get(last)
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+def _siblings(key: str, valid: Iterable[str]) -> list[str]:
+    parent = key.rpartition(".")[0]
+    return sorted(name for name in valid if name.rpartition(".")[0] == parent)
+
+
+def _type_name(kind: Any) -> str:
     if dataclasses.is_dataclass(kind):
         return "a group of settings, as key.name=value"
-    return names.get(cast(type, kind), str(kind).replace("| None", "or null").replace("int", "a whole number"))
+    return _TYPE_NAMES.get(kind, str(kind))
 
 
 def _first_line(error: Exception) -> str:

@@ -26,18 +26,21 @@ class Padded(NamedTuple):
         return positions < self.lengths[:, None]
 
     @property
+    def reversal(self) -> Tensor:
+        """(batch, longest) where each position of the reversed sequence comes from: length - 1, ..., 0; padding stays."""
+        positions = torch.arange(self.ids.shape[1], device=self.ids.device)
+        return torch.where(self.mask, self.lengths[:, None] - 1 - positions, positions)
+
+    @property
     def reversed(self) -> Padded:
         """Each sequence from its last token to its first, still padded on the right."""
-        positions = torch.arange(self.ids.shape[1], device=self.ids.device)
-        # (batch, longest): length - 1, ..., 0 for tokens; padding stays where it is.
-        source = torch.where(self.mask, self.lengths[:, None] - 1 - positions, positions)
-        return Padded(self.ids.gather(1, source), self.lengths)
+        return Padded(self.ids.gather(1, self.reversal), self.lengths)
 
     def bracketed(self) -> tuple[Tensor, Tensor, Tensor]:
         """What a decoder reads and what it must say: `<s> y`, `y </s>` and the mask of both, each (batch, longest + 1)."""
-        start = torch.full_like(self.ids[:, :1], START_ID)
-        inputs = torch.cat([start, self.ids], dim=1)
-        targets = torch.cat([self.ids, torch.full_like(self.ids[:, :1], PAD_ID)], dim=1)
+        column = self.lengths[:, None]  # (batch, 1)
+        inputs = torch.cat([torch.full_like(column, START_ID), self.ids], dim=1)
+        targets = torch.cat([self.ids, torch.full_like(column, PAD_ID)], dim=1)
         targets = targets.scatter(1, self.lengths[:, None], END_ID)
         positions = torch.arange(targets.shape[1], device=self.ids.device)
         return inputs, targets, positions <= self.lengths[:, None]

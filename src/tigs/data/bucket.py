@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Sampler
 
+from tigs.errors import ConfigError, DataError
+
 # Sentences are sorted by length within pools of this many batches: enough to waste little padding, and still shuffled.
 _POOL_BATCHES = 50
 
@@ -52,6 +54,16 @@ class BucketSampler(Sampler[BatchKey]):
         self.lengths, self.batch_size, self.seed, self.shuffle = lengths, batch_size, seed, shuffle
         self.rank, self.n_processes, self.bucketed = rank, n_processes, bucketed
         self.epoch = 0
+        if batch_size < n_processes:
+            raise ConfigError(
+                f"trainer.batch_size={batch_size} is less than a sentence for each of {n_processes} processes",
+                remedy="Raise it, or lower trainer.devices",
+            )
+        if len(lengths[0]) < n_processes:
+            raise DataError(
+                f"{len(lengths[0])} sentences are too few for {n_processes} processes",
+                remedy="Lower trainer.devices, or give more data",
+            )
         self._n_batches = len(self._global_batches())
 
     def set_epoch(self, epoch: int) -> None:
@@ -79,5 +91,8 @@ class BucketSampler(Sampler[BatchKey]):
                 part = part[np.lexsort([length[part] for length in reversed(self.lengths)])]
             batches += [part[start : start + self.batch_size] for start in range(0, len(part), self.batch_size)]
         # Every process must have a sentence in every batch, or the others would wait for it for ever.
-        batches = [batch for batch in batches if len(batch) >= self.n_processes] if self.shuffle else batches
+        if len(batches[-1]) < self.n_processes:
+            rest = batches.pop()
+            if not self.shuffle:
+                batches[-1] = np.concatenate([batches[-1], rest])
         return [batches[number] for number in generator.permutation(len(batches))] if self.shuffle else batches

@@ -20,6 +20,9 @@ _CHARACTERS = str.maketrans(
     }
 )
 
+# What no token can hold, white space included.
+_DROPPED = re.compile(r"""[^\w.,!?;:'"()$£€%&/+*=@#-]|_""")
+
 # `don ' t`, `i ' Ve`: an apostrophe set apart from a contraction's ending. The ending decides, so quotation marks stay apart.
 _SPACED_CONTRACTION = re.compile(r"(?<=[a-z]) *' *(?=(?:s|t|m|d|re|ve|ll|clock|em|am)\b)")
 
@@ -41,6 +44,8 @@ def tokenize(text: str) -> tuple[str, ...]:
     Example: `tokenize("I ’ Ve to go.But don't")` is `("i've", "to", "go", ".", "but", "don't")`.
     """
     text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS).lower()
+    # First, or an emoji or a line break would keep the parts of a contraction from being seen as neighbours.
+    text = _DROPPED.sub(" ", text)
     text = _SPACED_CONTRACTION.sub("'", text)
     return tuple(_shorten_run(token) for token in _TOKEN.findall(text))
 

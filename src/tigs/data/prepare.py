@@ -68,14 +68,14 @@ def prepare(config: Config) -> PreparedData:
     files = find_source_files(config)
     folder = Path(config.data.cache_dir) / config.task.name / _cache_key(config, files)
     if not folder.is_dir():
+        corpus = read_corpus(config, files)
+        _require_pairs(corpus, config)
         with _write_errors(folder):
-            _make(config, files, folder)
+            _make(config, corpus, folder)
     return PreparedData(folder)
 
 
-def _make(config: Config, files: list[Path], folder: Path) -> None:
-    corpus = read_corpus(config, files)
-    _require_pairs(corpus, config)
+def _make(config: Config, corpus: Corpus, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.unfinished-", dir=folder.parent))
     try:
@@ -163,17 +163,28 @@ def _cache_key(config: Config, files: list[Path]) -> str:
         "test_sets": asdict(config.test_sets),
     }
     digest = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10)
-    for path in [*files, *_code_files()]:
-        digest.update(path.name.encode())
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    for paths in (files, _code_files()):
+        # Where a file stands among the others counts, because that can decide its split; where all stand does not.
+        root = os.path.commonpath(paths) if paths else ""
+        for path in paths:
+            digest.update(os.path.relpath(path, root).encode())
+            digest.update(_file_hash(path))
     return digest.hexdigest()
+
+
+def _file_hash(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").digest()
+    except OSError as error:
+        problem = f"{path}: cannot be read ({error.strerror})"
+        raise DataError(problem, remedy="Make it a readable file, or remove it") from error
 
 
 def _code_files() -> list[Path]:
     """Everything that decides what is in the cache."""
     here = Path(__file__).parent
-    single = ("english", "prepare", "special", "template", "test_sets", "vocabulary")
+    single = ("english", "prepare", "source", "special", "template", "test_sets", "vocabulary")
     return [*(here / f"{name}.py" for name in single), *sorted((here / "corpora").glob("*.py"))]
 
 
@@ -183,9 +194,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS):
-            raise
         raise DataError(
-            f"{folder.parent}: cannot write the prepared data ({os.strerror(error.errno)})",
+            f"{folder.parent}: cannot write the prepared data ({error.strerror or error})",
             remedy="Make room there, or set data.cache_dir to another folder",
         ) from error

@@ -82,16 +82,19 @@ def load_test_set(path: Path) -> TestSet:
     Raises:
         DataError: if the file was cut short or changed.
     """
-    lines = path.read_text(encoding="utf-8").split("\n")
     try:
+        lines = path.read_text(encoding="utf-8").split("\n")
         header = json.loads(lines[0])
         items = tuple(_from_line(line) for line in lines[1:] if line)
         test_set = TestSet(header["strategy"], header["ratio"], items)
-        intact = test_set.hash == header["hash"]
-    except (ValueError, KeyError) as error:
+        intact = (test_set.hash, test_set.name) == (header["hash"], path.stem)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: not a test set", remedy="Delete its folder; it is made again from the corpus") from error
     if not intact:
-        raise DataError(f"{path}: does not match its hash", remedy="Delete its folder; it is made again from the corpus")
+        raise DataError(
+            f"{path}: does not match its hash, the file was changed",
+            remedy="Delete its folder; it is made again from the corpus",
+        )
     return test_set
 
 

@@ -57,7 +57,7 @@ class Vocabulary:
     def save(self, path: Path) -> None:
         """One token a line below a line with the number of tokens and their hash."""
         header = f"{_HEADER}: {len(self)} tokens, hash {self.hash}"
-        path.write_text("\n".join([header, *self.tokens]) + "\n", encoding="utf-8")
+        path.write_bytes(("\n".join([header, *self.tokens]) + "\n").encode())
 
     @classmethod
     def load(cls, path: Path) -> Vocabulary:
@@ -66,12 +66,12 @@ class Vocabulary:
         Raises:
             DataError: if the file is not one, or was changed since it was saved.
         """
-        # Split at "\n" alone: str.splitlines() would also cut at characters that can stand in a token.
-        header, *tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        vocabulary = cls(tuple(tokens))
-        if not header.startswith(_HEADER):
+        # Split at "\n" alone: read_text() and splitlines() would also cut at characters that can stand in a token.
+        header, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+        if not header.startswith(_HEADER.encode()):
             raise DataError(f"{path}: not a vocabulary file", remedy="Delete its folder; it is made again from the corpus")
-        if not header.endswith(f"hash {vocabulary.hash}"):
+        vocabulary = cls(tuple(line.decode(errors="replace") for line in lines))
+        if not header.endswith(f"hash {vocabulary.hash}".encode()):
             raise DataError(
                 f"{path}: its tokens do not match its hash, the file was changed",
                 remedy="Delete its folder; it is made again from the corpus",

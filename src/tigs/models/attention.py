@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tigs.data.batch import Padded
+from tigs.models.lstm import BiLSTM
 
 
 class Memory(NamedTuple):
@@ -33,28 +34,15 @@ class Encoder(nn.Module):
         super().__init__()
         self.embedding = embedding
         self.dropout = nn.Dropout(dropout)
-        self.lstm = nn.LSTM(
-            embedding.embedding_dim,
-            hidden // 2,
-            layers,
-            batch_first=True,
-            bidirectional=True,
-            dropout=dropout if layers > 1 else 0.0,
-        )
+        self.lstm = BiLSTM(inputs=embedding.embedding_dim, hidden=hidden // 2, layers=layers, dropout=dropout)
         self.key = nn.Linear(hidden, hidden, bias=False)
 
     def forward(self, context: Padded) -> tuple[Memory, Tensor]:
         """The memory, and (batch, hidden) a summary of the context to start a decoder from."""
-        embedded = self.dropout(self.embedding(context.ids))  # (batch, context, hidden)
-        # Packed, so that the right-to-left direction starts at the last token and not in the padding.
-        packed = nn.utils.rnn.pack_padded_sequence(
-            embedded, context.lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, (last, _) = self.lstm(packed)
-        values, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=context.ids.shape[1])
+        values, summary = self.lstm(self.dropout(self.embedding(context.ids)), context)
         bias = torch.zeros(context.ids.shape, dtype=values.dtype, device=values.device)
         bias.masked_fill_(~context.mask, float("-inf"))  # (batch, context)
-        return Memory(values, self.key(values), bias), torch.cat([last[-2], last[-1]], dim=1)
+        return Memory(values, self.key(values), bias), summary
 
 
 def attend(query: Tensor, memory: Memory) -> Tensor:

@@ -15,6 +15,7 @@ from tigs.data.batch import Batch, Padded
 from tigs.data.special import END_ID, PAD_ID, START_ID
 from tigs.models.attention import Encoder
 from tigs.models.decoder import Decoder
+from tigs.models.lstm import reverse
 from tigs.models.nll import NLL, projected_nll
 
 
@@ -56,7 +57,7 @@ class BiRNN(nn.Module):
             inputs = torch.cat([torch.full_like(tokens.ids[:, :1], first), tokens.ids[:, :-1]], dim=1)
             state = decoder.start(len(tokens.lengths), memory, summary)
             outputs.append(decoder.run(state, self.dropout(self.embedding(inputs)))[0])  # (batch, time, hidden)
-        left, right = outputs[0], _reverse_states(outputs[1], target)
+        left, right = outputs[0], reverse(outputs[1], target)
         joint = self.dropout(torch.tanh(self.joint_layer(torch.cat([left, right], dim=-1))))
         return HeadStates(joint, left, right)
 
@@ -74,10 +75,3 @@ class BiRNN(nn.Module):
             "nll_left_to_right": projected_nll(states.left_to_right[mask], self.left_to_right_projection, targets),
             "nll_right_to_left": projected_nll(states.right_to_left[mask], self.right_to_left_projection, targets),
         }
-
-
-def _reverse_states(states: Tensor, target: Padded) -> Tensor:
-    """States (batch, time, hidden) made right to left, put back into the order of the sentence."""
-    positions = torch.arange(states.shape[1], device=states.device)
-    source = torch.where(target.mask, target.lengths[:, None] - 1 - positions, positions)  # (batch, time)
-    return states.gather(1, source[:, :, None].expand_as(states))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tigs.models.attention import Memory, attend
+from tigs.models.lstm import lstm_update
 
 
 class DecoderState(NamedTuple):
@@ -74,19 +75,10 @@ class Decoder(nn.Module):
         if state.memory is not None:
             known = torch.cat([known, attend(state.hidden[-1], state.memory)], dim=1)  # (batch, 2 hidden)
         gates = torch.addmm(word_gates, known, self.state_gates.weight.t())  # (batch, 4 hidden)
-        new_hidden, new_cell = _update(gates, state.cell[0])
+        new_hidden, new_cell = lstm_update(gates, state.cell[0])
         hidden, cell = [new_hidden], [new_cell]
         for layer, lstm in enumerate(self.upper_cells, start=1):
             new_hidden, new_cell = lstm(self.dropout(hidden[-1]), (state.hidden[layer], state.cell[layer]))
             hidden.append(new_hidden)
             cell.append(new_cell)
         return DecoderState(tuple(hidden), tuple(cell), state.memory)
-
-
-def _update(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """New hidden state and cell of an LSTM, from the sums that enter its gates."""
-    size = cell.shape[1]
-    sigmoids, candidate = gates.split([3 * size, size], dim=1)
-    keep, write, show = torch.sigmoid(sigmoids).chunk(3, dim=1)  # (batch, hidden) each
-    cell = torch.addcmul(keep * cell, write, torch.tanh(candidate))
-    return show * torch.tanh(cell), cell

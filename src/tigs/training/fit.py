@@ -15,7 +15,7 @@ from typing import Any
 
 import pytorch_lightning as lightning
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
-from pytorch_lightning.loggers import CSVLogger, Logger
+from pytorch_lightning.loggers import Logger
 
 from tigs import tracking
 from tigs.config import Config, save, to_plain
@@ -23,7 +23,8 @@ from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import PreparedData
 from tigs.errors import CheckpointError
 from tigs.models.build import MASKED_MODELS, build_model
-from tigs.training.checkpoint import has_context, read_description, require_fit
+from tigs.training.checkpoint import has_context, read_checkpoint, read_description, require_fit
+from tigs.training.metrics_file import MetricsFile
 from tigs.training.module import MONITOR, TrainingModule
 from tigs.training.sample_fills import SampleFills
 
@@ -69,7 +70,7 @@ def train_model(config: Config) -> TrainedModel:
         config.model, n_tokens=len(data.prepared.vocabulary), has_context=has_context(data.prepared)
     )
     trainer = make_trainer(config, data.prepared, folder)
-    with _quiet_lightning():
+    with quiet_lightning():
         trainer.fit(
             TrainingModule(network, config, data.prepared),
             datamodule=data,
@@ -93,11 +94,13 @@ def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightn
     shows_progress = sys.stderr.isatty()
     if shows_progress:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    loggers: list[Logger] = [CSVLogger(folder, name="", version="")]
+    last = folder / f"{LAST}.ckpt"
+    first_step = read_checkpoint(last)["global_step"] if last.is_file() else 0
+    loggers: list[Logger] = [MetricsFile(folder / "metrics.csv", first_step=first_step)]
     wandb_logger = tracking.make_logger(config, name=config.model.name, job_type="train", folder=folder)
     if wandb_logger is not None:
         loggers.append(wandb_logger)
-    with _quiet_lightning():
+    with quiet_lightning():
         return lightning.Trainer(
             accelerator=settings.accelerator,
             devices=settings.devices,
@@ -107,7 +110,7 @@ def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightn
             max_epochs=settings.max_epochs,
             callbacks=callbacks,
             logger=loggers,
-            log_every_n_steps=50,
+            log_every_n_steps=max(1, min(50, prepared.summary["pairs"]["train"] // settings.batch_size)),
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
             enable_model_summary=False,
@@ -157,7 +160,7 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 @contextmanager
-def _quiet_lightning() -> Iterator[None]:
+def quiet_lightning() -> Iterator[None]:
     """Without the tips and device lists that Lightning prints for every Trainer; warnings that matter stay."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch")]
     levels = [logger.level for logger in loggers]
@@ -169,8 +172,8 @@ def _quiet_lightning() -> Iterator[None]:
         # The folder holds config.yaml and, after an interruption, checkpoints: that is meant.
         warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
         warnings.filterwarnings("ignore", message=".*Experiment logs directory.*")
-        # The best checkpoint is for use, the last one for continuing.
-        warnings.filterwarnings("ignore", message=".*GPU available but not used.*")
+        # Lightning's own use of a torch name that is going away.
+        warnings.filterwarnings("ignore", message=".*LeafSpec.*")
         yield
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)

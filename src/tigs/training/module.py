@@ -33,11 +33,15 @@ class TrainingModule(lightning.LightningModule):
         self.validation_means = nn.ModuleDict()
         self._tokens_since, self._time_since = 0, time.monotonic()
 
-    def on_train_epoch_start(self) -> None:
-        """Dropout of an epoch depends on seed and epoch alone, so a resumed training equals an undisturbed one."""
-        seed = self.config.seed + self.config.model.seed_offset
-        torch.manual_seed(1_000_003 * seed + 1009 * self.current_epoch + self.global_rank)
-        self._tokens_since, self._time_since = 0, time.monotonic()
+    def on_train_batch_start(self, batch: Batch, batch_index: int) -> None:
+        """Dropout of an epoch depends on seed and epoch alone, so a resumed training equals an undisturbed one.
+
+        Not in `on_train_epoch_start`, which Lightning leaves out in the first epoch after a continuation.
+        """
+        if batch_index == 0:
+            seed = self.config.seed + self.config.model.seed_offset
+            torch.manual_seed(1_000_003 * seed + 1009 * self.current_epoch + self.global_rank)
+            self._tokens_since, self._time_since = 0, time.monotonic()
 
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         """The mean over the tokens of the global batch, however these are spread over processes."""
@@ -47,7 +51,7 @@ class TrainingModule(lightning.LightningModule):
         mean_tokens = self._mean_over_processes(n_tokens)
         loss = torch.stack([nll.total for nll in nlls.values()]).sum() / mean_tokens
         self._tokens_since += n_tokens
-        if self.trainer.global_step % self.trainer.log_every_n_steps == 0:
+        if self._logs_this_step():
             self._log_step(nlls["nll"].per_token)
         return loss
 
@@ -59,7 +63,7 @@ class TrainingModule(lightning.LightningModule):
     ) -> None:
         """Clip by the global norm, which is logged on the way."""
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.trainer.gradient_clip)
-        if self.trainer.global_step % self.trainer.log_every_n_steps == 0:
+        if self._logs_this_step():
             self.log("train/gradient_norm", norm)
 
     def on_validation_epoch_start(self) -> None:
@@ -77,13 +81,13 @@ class TrainingModule(lightning.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """NLL per token over the whole split and all processes."""
         for name, metric in self.validation_means.items():
-            self.log(f"validation/{name}", metric.compute(), prog_bar=name == "nll")
-        self.log("validation/perplexity", self.validation_means["nll"].compute().exp())
+            self.log(f"validation/{name}", metric.compute(), prog_bar=name == "nll", sync_dist=True)
+        self.log("validation/perplexity", self.validation_means["nll"].compute().exp(), sync_dist=True)
 
     def configure_optimizers(self) -> Any:
         """Adam under the schedule."""
         settings = self.config.trainer
-        optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate)
+        optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate, fused=True)
         total_steps = int(self.trainer.estimated_stepping_batches)
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer,
@@ -105,13 +109,16 @@ class TrainingModule(lightning.LightningModule):
         count = torch.tensor(float(n_tokens), device=self.device)
         return self.trainer.strategy.reduce(count, reduce_op="mean") if self.trainer.world_size > 1 else count
 
+    def _logs_this_step(self) -> bool:
+        """Whether Lightning writes a row after this step; what was logged at other steps would be stale by then."""
+        return (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0
+
     def _log_step(self, per_token: Tensor) -> None:
         now = time.monotonic()
         nll = per_token.mean()
         self.log("train/nll", nll, prog_bar=True)
         self.log("train/perplexity", nll.exp())
         self.log("train/learning_rate", self.trainer.optimizers[0].param_groups[0]["lr"])
-        if self._tokens_since:
-            rate = self._tokens_since * self.trainer.world_size / max(now - self._time_since, 1e-9)
-            self.log("train/tokens_per_second", rate)
+        rate = self._tokens_since * self.trainer.world_size / max(now - self._time_since, 1e-9)
+        self.log("train/tokens_per_second", rate)
         self._tokens_since, self._time_since = 0, now

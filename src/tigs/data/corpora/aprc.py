@@ -69,16 +69,21 @@ def _reviews(path: Path) -> Iterator[str]:
 
 
 def _csv_reviews(path: Path) -> Iterator[str]:
-    rows = csv.reader(line for _, line in read_lines(path))
-    header = next(rows)
-    name = next((name for name in _TEXT_FIELDS if name in header), None)
-    if name is None:
-        raise DataError(f"{path} line 1: no column with review texts", remedy=f"Expected {_one_of_fields()}")
-    for row in rows:
-        if row and len(row) != len(header):
-            raise DataError(f"{path} line {rows.line_num}: {len(row)} fields, not {len(header)}", remedy=FETCH_AGAIN)
-        if row:
-            yield row[header.index(name)]
+    # With its end put back, because a quoted text may go on in the next line.
+    rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    try:
+        header = next(rows)
+        name = next((name for name in _TEXT_FIELDS if name in header), None)
+        if name is None:
+            raise DataError(f"{path} line 1: no column with review texts", remedy=f"Expected {_one_of_fields()}")
+        for row in rows:
+            if row and len(row) != len(header):
+                problem = f"{path} line {rows.line_num}: {len(row)} fields, not {len(header)}"
+                raise DataError(problem, remedy=FETCH_AGAIN)
+            if row:
+                yield row[header.index(name)]
+    except csv.Error as error:
+        raise DataError(f"{path} line {rows.line_num}: broken CSV ({error})", remedy=FETCH_AGAIN) from error
 
 
 def _one_of_fields() -> str:

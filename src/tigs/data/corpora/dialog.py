@@ -27,6 +27,8 @@ Dialogue = list[str]
 def find_files(folder: Path) -> list[Path]:
     """The corpus files below a folder, in a fixed order."""
     text = [path for split in SPLITS for path in sorted(folder.glob(f"{split}/dialogues_*.txt"))]
+    # The official archive has labels of acts and emotions beside the text.
+    text = [path for path in text if not path.name.startswith(("dialogues_act_", "dialogues_emotion_"))]
     files = text or [path for split in SPLITS for path in sorted(folder.rglob(f"{split}*.parquet"))]
     require_files(files, folder, LAYOUT)
     for split in SPLITS:
@@ -69,7 +71,10 @@ def _split_of(path: Path) -> str:
 
 def _dialogues(path: Path) -> Iterator[Dialogue]:
     if path.suffix == ".parquet":
-        yield from ([turn.strip() for turn in turns] for turns in read_parquet(path, "dialog"))
+        for number, turns in enumerate(read_parquet(path, "dialog"), start=1):
+            if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+                raise DataError(f"{path} row {number}: 'dialog' is not a list of turns", remedy=f"Expected {LAYOUT}")
+            yield [turn.strip() for turn in turns]
         return
     for number, line in read_lines(path):
         if not line.strip():

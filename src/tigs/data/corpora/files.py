@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import json
+import logging
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,14 +72,16 @@ def read_parquet(path: Path, column: str) -> Iterator[Any]:
     import datasets
     import pyarrow
 
+    datasets.logging.set_verbosity(logging.CRITICAL)  # it would report a damaged file in words of its own
     try:
-        rows = datasets.load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+        # Escaped, because it takes the path for a pattern.
+        rows = datasets.load_dataset("parquet", data_files=glob.escape(str(path)), split="train", streaming=True)
         if column not in (rows.features or {}):
             found = ", ".join(rows.features or {}) or "none"
             raise DataError(f"{path}: no column '{column}' (columns: {found})", remedy=FETCH_AGAIN)
         for row in rows.select_columns([column]):
             yield row[column]
-    except (pyarrow.ArrowInvalid, datasets.exceptions.DatasetGenerationError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, datasets.exceptions.DatasetsError) as error:
         raise DataError(f"{path}: not a readable parquet file", remedy=FETCH_AGAIN) from error
 
 

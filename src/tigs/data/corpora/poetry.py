@@ -46,7 +46,9 @@ def find_files(folder: Path) -> list[Path]:
 def read(files: list[Path], settings: DataConfig) -> Corpus:
     """Pairs of couplets."""
     collector = PairCollector(settings)
-    seen: set[str] = set()
+    # Characters of a quatrain -> its poem and pair. Which poem keeps a shared quatrain decides its split, so that must
+    # not depend on the order of files either: it is the poem that sorts first.
+    kept: dict[str, tuple[str, Pair]] = {}
     for path in track(files, "Reading the corpus"):
         for text in _poems(path):
             lines = _LINE.findall(text)
@@ -54,15 +56,15 @@ def read(files: list[Path], settings: DataConfig) -> Corpus:
             if reason:
                 collector.drop(reason)
                 continue
-            split = split_by_hash(text, settings)
             for first in range(0, len(lines), 4):
                 quatrain = lines[first : first + 4]
                 characters = "".join(line for line, _ in quatrain)
-                if characters in seen:
+                candidate = (text, Pair(_couplet(quatrain[:2]), _couplet(quatrain[2:])))
+                if characters in kept:
                     collector.drop(DUPLICATE_QUATRAIN)
-                    continue
-                seen.add(characters)
-                collector.add(split, Pair(_couplet(quatrain[:2]), _couplet(quatrain[2:])))
+                kept[characters] = min(candidate, kept.get(characters, candidate))
+    for text, pair in kept.values():
+        collector.add(split_by_hash(text, settings), pair)
     return collector.finish()
 
 

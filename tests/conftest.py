@@ -1,0 +1,102 @@
+"""What tests share: the command run in this process, and small clean corpora in their publishers' layouts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import settings
+
+from tigs.__main__ import main
+
+settings.register_profile("tigs", deadline=None, max_examples=50)
+settings.load_profile("tigs")
+
+WORDS = "the a my this old red small book song lamp was is very quite good bad quiet and but so we they saw it".split()
+CHARACTERS = "春江花月夜山高水長天地人心風雨雲雪日落歸來去年今何處白青黃紅一二三千萬里東西南北"
+
+
+class Ran(NamedTuple):
+    """How a command ended and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def tigs(capfd):
+    """Run a command in this process; what it writes is caught at the level of file descriptors."""
+
+    def run(*words):
+        capfd.readouterr()
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:  # argparse ends --help and wrong options by itself
+            code = stop.code
+        return Ran(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def as_sets():
+    """The splits of a corpus without the order of their pairs."""
+    return lambda corpus: {split: set(pairs) for split, pairs in corpus.splits.items()}
+
+
+@pytest.fixture(scope="session")
+def corpora(tmp_path_factory):
+    """A folder with small corpora below `dialog`, `poetry` and `aprc`, of which nothing needs to be dropped for its text."""
+    root = tmp_path_factory.mktemp("corpora")
+    generator = random.Random(2019)
+    _write_dialog(root / "dialog", generator)
+    _write_poetry(root / "poetry", generator)
+    _write_reviews(root / "aprc", generator)
+    return root
+
+
+@pytest.fixture(scope="session")
+def small_words(corpora, tmp_path_factory):
+    """The settings that prepare a small corpus in a cache which all tests share."""
+    cache = tmp_path_factory.mktemp("cache")
+
+    def words(task, *more):
+        return [f"task={task}", f"data.dir={corpora / task}", f"data.cache_dir={cache}", "test_sets.size=30", *more]
+
+    return words
+
+
+def _write_dialog(folder: Path, generator: random.Random) -> None:
+    for split, n_dialogues in (("train", 60), ("validation", 15), ("test", 15)):
+        (folder / split).mkdir(parents=True)
+        lines = []
+        for _ in range(n_dialogues):
+            turns = [_sentence(generator, 2, 12) for _ in range(generator.randint(2, 6))]
+            lines.append("".join(f"{turn} __eou__ " for turn in turns))
+        (folder / split / f"dialogues_{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_poetry(folder: Path, generator: random.Random) -> None:
+    (folder / "全唐诗").mkdir(parents=True)
+    for name in ("poet.tang.0.json", "poet.song.0.json"):
+        poems = []
+        for _ in range(200):
+            width, n_couplets = generator.choice((5, 7)), generator.choice((2, 4))
+            lines = ["".join(generator.choices(CHARACTERS, k=width)) for _ in range(2 * n_couplets)]
+            couplets = [f"{lines[2 * n]}，{lines[2 * n + 1]}。" for n in range(n_couplets)]
+            poems.append({"author": "無名氏", "title": "無題", "paragraphs": couplets})
+        (folder / "全唐诗" / name).write_text(json.dumps(poems, ensure_ascii=False), encoding="utf-8")
+
+
+def _write_reviews(folder: Path, generator: random.Random) -> None:
+    folder.mkdir()
+    reviews = [{"reviewText": _sentence(generator, 3, 20), "overall": 5.0} for _ in range(400)]
+    (folder / "reviews.jsonl").write_text("".join(json.dumps(review) + "\n" for review in reviews), encoding="utf-8")
+
+
+def _sentence(generator: random.Random, shortest: int, longest: int) -> str:
+    return " ".join(generator.choices(WORDS, k=generator.randint(shortest, longest))) + " ."

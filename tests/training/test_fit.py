@@ -1,0 +1,154 @@
+"""One model from nothing to a checkpoint, and what happens when the command is given again."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+import torch
+
+from tigs.__main__ import main
+from tigs.config import MODELS, TASKS, compose
+from tigs.data.datamodule import FitDataModule
+from tigs.data.prepare import prepare
+from tigs.errors import CheckpointError
+from tigs.training.checkpoint import load_model, read_description, require_fit
+from tigs.training.fit import model_folder, train_model
+
+
+@pytest.mark.parametrize(("task", "name"), [*(("poetry", name) for name in MODELS), ("aprc", "forward"), ("aprc", "birnn")])
+def test_training_leaves_a_checkpoint_that_gives_its_own_validation_nll(tiny_words, task, name):
+    config = compose([*tiny_words, f"task={task}", f"model={name}"])
+    trained = train_model(config)
+    loaded = load_model(model_folder(config) / "best.ckpt")
+    data = FitDataModule(config, masked=name.startswith("mask"))
+    total = n_tokens = 0.0
+    with torch.no_grad():
+        for batch in data.val_dataloader():
+            nll = loaded.network(batch)["nll"]
+            total += nll.total.item()
+            n_tokens += len(nll.per_token)
+    assert trained.validation_nll == pytest.approx(total / n_tokens, abs=1e-4)
+    assert loaded.vocabulary == prepare(config).vocabulary
+    assert loaded.description.model == name
+    require_fit(loaded.description, prepare(config), model_folder(config) / "best.ckpt")
+
+
+def test_figures_go_to_a_csv_and_fills_beside_it(tiny_words):
+    config = compose([*tiny_words, "model=forward"])
+    train_model(config)
+    folder = model_folder(config)
+    with (folder / "metrics.csv").open() as stream:
+        names = {row["name"] for row in csv.DictReader(stream) if float(row["value"]) > 0}
+    wanted = ["train/nll", "train/learning_rate", "train/gradient_norm", "train/tokens_per_second"]
+    wanted += ["train/perplexity", "validation/nll", "validation/perplexity"]
+    assert names >= set(wanted)
+    with (folder / "sample_fills.csv").open() as stream:
+        fills = list(csv.DictReader(stream))
+    assert len(fills) == 2 * config.trainer.sample_fills
+    for fill in fills:
+        template, filled = fill["template"].split(), fill["fill"].split()
+        assert "<blank>" in template
+        assert all(token in ("<blank>", word) for token, word in zip(template, filled, strict=True))
+        assert "<" not in fill["fill"]
+
+
+def test_a_finished_model_is_skipped_and_untouched(tiny_words):
+    config = compose([*tiny_words, "model=forward"])
+    first = train_model(config)
+    checkpoint = model_folder(config) / "best.ckpt"
+    before = checkpoint.stat().st_mtime_ns
+    second = train_model(config)
+    assert second.skipped
+    assert not first.skipped
+    assert second.validation_nll == first.validation_nll
+    assert checkpoint.stat().st_mtime_ns == before
+
+
+def test_other_settings_never_pass_for_the_same_training(tiny_words):
+    train_model(compose([*tiny_words, "model=forward"]))
+    with pytest.raises(CheckpointError, match=r"model\.hidden=8 \(was 16\)"):
+        train_model(compose([*tiny_words, "model=forward", "model.hidden=8"]))
+
+
+def test_a_checkpoint_of_another_vocabulary_or_task_or_corpus_is_refused(tiny_words):
+    config = compose([*tiny_words, "model=forward"])
+    train_model(config)
+    path = model_folder(config) / "best.ckpt"
+    description = read_description(path)
+    for words, problem in (
+        (["vocabulary.size=50"], "vocabulary"),
+        (["task=aprc"], "for the task poetry"),
+        (["test_sets.seed=1", "data.sample_seed=3", "vocabulary.min_count=1"], "vocabulary|other pairs"),
+    ):
+        with pytest.raises(CheckpointError, match=problem):
+            require_fit(description, prepare(compose([*tiny_words, *words])), path)
+
+
+def test_damaged_and_foreign_files_are_refused(tiny_words, tmp_path):
+    config = compose([*tiny_words, "model=forward"])
+    train_model(config)
+    path = model_folder(config) / "best.ckpt"
+    cut = tmp_path / "cut.ckpt"
+    cut.write_bytes(path.read_bytes()[:2000])
+    foreign = tmp_path / "foreign.ckpt"
+    torch.save({"state_dict": {}}, foreign)
+    newer = torch.load(path, weights_only=True)
+    newer["tigs"]["format_version"] = 99
+    torch.save(newer, tmp_path / "newer.ckpt")
+    for file, problem in (
+        (cut, "damaged"),
+        (foreign, "damaged"),
+        (tmp_path / "newer.ckpt", "format 99"),
+        (tmp_path / "none.ckpt", "no such"),
+    ):
+        with pytest.raises(CheckpointError, match=problem):
+            load_model(file)
+
+
+def test_the_commands_print_tables_and_json(tiny_words, capsys):
+    assert main(["train", *tiny_words, "model=forward", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["corpus"] == "built-in sample corpus"
+    (model,) = document["models"]
+    assert main(["train", *tiny_words, "model=forward"]) == 0
+    captured = capsys.readouterr()
+    assert "finished before" in captured.err
+    assert f"{model['validation_nll']:.3f}" in captured.out
+    assert main(["show", model["checkpoint"]]) == 0
+    shown = capsys.readouterr().out
+    for fact in ("poetry", "forward", f"{model['parameters']:,}", f"{model['validation_nll']:.4f}", "built-in sample"):
+        assert fact in shown
+    assert main(["show", "no/such.ckpt"]) == 2
+    assert "no such checkpoint" in capsys.readouterr().err
+
+
+def test_two_seeds_give_two_models_and_one_seed_gives_one(tiny_words, tmp_path):
+    def weights(folder, *words):
+        config = compose([*tiny_words, "model=forward", f"output_dir={tmp_path / folder}", *words])
+        train_model(config)
+        return load_model(model_folder(config) / "best.ckpt").network.state_dict()
+
+    first, again, other = weights("a"), weights("b"), weights("c", "seed=1")
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize(
+    ("profile", "task", "name"),
+    [
+        *((profile, task, name) for profile in ("small", "cpu") for task in TASKS for name in ("forward", "mask-selfattn")),
+        # The paper's sizes make checkpoints of hundreds of megabytes: each task and each kind of model once.
+        ("paper", "poetry", "forward"),
+        ("paper", "dialog", "mask-selfattn"),
+        ("paper", "aprc", "birnn"),
+    ],
+)
+def test_every_profile_takes_a_training_step(tmp_path, shared_cache, profile, task, name):
+    """Its own sizes, precision and schedule, on a shrunken sample and the CPU."""
+    shrunken = ["data.source=sample", "data.sample_pairs=400", "data.max_train_pairs=16", "test_sets.size=5"]
+    here = ["trainer.accelerator=cpu", "trainer.devices=1", "trainer.max_epochs=1", "trainer.sample_fills=1"]
+    chosen = [f"task={task}", f"profile={profile}", f"model={name}"]
+    config = compose([*chosen, *shrunken, *here, f"output_dir={tmp_path}", f"data.cache_dir={shared_cache}"])
+    assert train_model(config).epochs == 1
