@@ -7,7 +7,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 # Two test processes with one thread each are faster than one with two.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # key=value words for `tigs` from make variables; only those that are set.
 SETTINGS = task=$(TASK) profile=$(PROFILE) \

@@ -112,7 +112,9 @@ def test_a_path_is_taken_as_it_stands(path):
 
 
 def test_null_clears_a_setting():
-    assert compose(["data.max_train_pairs=5", "data.max_train_pairs=null", "data.dir=null"]).data.max_train_pairs is None
+    assert (
+        compose(["data.max_train_pairs=5", "data.max_train_pairs=null", "data.dir=null"]).data.max_train_pairs is None
+    )
 
 
 # What is refused

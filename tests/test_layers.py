@@ -1,4 +1,4 @@
-"""Imports go one way only, read from the source of every module: data, models, training, inference, evaluation, report."""
+"""Imports go one way only; read from the source of every module."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IMPORTS = {module_name(path): imports_of(path) for path in sorted(PACKAGE.rglob(
 
 def part_of(name):
     """The first name below `tigs`: a layer, or a module of the shared ground."""
-    return (name.split(".") + [""])[1]
+    return [*name.split("."), ""][1]
 
 
 def importers_of(package):
@@ -65,7 +65,9 @@ def test_the_shared_ground_imports_no_layer():
     ground = [name for name in IMPORTS if part_of(name) not in (*LAYERS, *ABOVE_ALL)]
     assert "tigs.config" in ground
     for module in ground:
-        upward = {name for name in IMPORTS[module] if part_of(name) in (*LAYERS, *ABOVE_ALL) and name.startswith("tigs.")}
+        upward = {
+            name for name in IMPORTS[module] if part_of(name) in (*LAYERS, *ABOVE_ALL) and name.startswith("tigs.")
+        }
         assert not upward, module
 
 

@@ -1,4 +1,4 @@
-"""The only importer of wandb. Offline unless the user is logged in or `WANDB_MODE` says otherwise; never a prompt, never a crash."""
+"""The only importer of wandb. Offline unless the user is logged in or `WANDB_MODE` says otherwise; never a prompt."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ def mode() -> str:
     return "online" if _is_logged_in() else "offline"
 
 
+def is_first_process() -> bool:
+    """Whether this is the one process that prints and tracks."""
+    return getattr(rank_zero_only, "rank", 0) == 0
+
+
 def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> WandbLogger | None:
     """A logger for one run, or none when W&B is disabled.
 
@@ -37,7 +42,7 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
         job_type: `train` or `eval`.
         folder: what the run is about; the same folder continues the same run.
     """
-    if mode() == "disabled" or rank_zero_only.rank != 0:
+    if mode() == "disabled" or not is_first_process():
         return None
     directory = Path(config.output_dir).resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -56,7 +61,9 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
         try:
             return WandbLogger(experiment=wandb.init(**arguments, mode="online", resume="allow"))
         except wandb.errors.Error as error:
-            say(f"W&B cannot be reached ({type(error).__name__}); this run is kept offline, `wandb sync` sends it later")
+            say(
+                f"W&B cannot be reached ({type(error).__name__}); this run is kept offline, `wandb sync` sends it later"
+            )
     return WandbLogger(experiment=wandb.init(**arguments, mode="offline"))
 
 
@@ -75,7 +82,8 @@ def _is_logged_in() -> bool:
     if os.environ.get("WANDB_API_KEY"):
         return True
     host = urlparse(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
+    file = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
     try:
-        return netrc.netrc().authenticators(host) is not None
+        return netrc.netrc(str(file)).authenticators(host) is not None
     except (FileNotFoundError, netrc.NetrcParseError):
         return False

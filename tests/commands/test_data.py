@@ -54,7 +54,10 @@ def test_everything_dropped_is_listed_with_its_reason(tigs, small_words):
     dropped = json.loads(tigs("data", *words, "--json").out)["dropped"]
     assert len(dropped) == 3
     out = tigs("data", *words).out
-    assert all([*reason.split(), f"{count:,}"] in [line.split() for line in out.splitlines()] for reason, count in dropped.items())
+    assert all(
+        [*reason.split(), f"{count:,}"] in [line.split() for line in out.splitlines()]
+        for reason, count in dropped.items()
+    )
 
 
 def test_a_sample_says_so(tigs, tmp_path):

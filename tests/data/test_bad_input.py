@@ -196,6 +196,15 @@ def test_a_damaged_parquet_file(refusal, dialog_parquet, damage):
     assert f"{path}: not a readable parquet file. Fetch the file again" in message
 
 
+def test_a_damaged_parquet_file_is_reported_in_our_words_alone(dialog_parquet, tmp_path):
+    folder = dialog_parquet(dialog=[["a .", "b ."]])
+    (folder / "train.parquet").write_bytes(b"PAR1 and nothing else")
+    # In a process of its own: the library's log goes to the standard error that it found when it was imported.
+    words = ["task=dialog", f"data.dir={folder}", f"data.cache_dir={tmp_path / 'cache'}"]
+    ran = subprocess.run([sys.executable, "-m", "tigs", "data", *words], capture_output=True, text=True, check=False)
+    assert_refused(ran.returncode, ran.stdout, ran.stderr, tmp_path / "cache")
+
+
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
@@ -286,3 +295,7 @@ def test_a_disk_that_runs_full_can_be_tried_again(tigs, corpus, tmp_path):
     words = ["task=poetry", f"data.dir={corpus('poetry')}", f"data.cache_dir={tmp_path / 'cache'}"]
     subprocess.run([sys.executable, "-c", FULL_DISK, "5000", "data", *words], capture_output=True, check=False)
     assert tigs("data", *words).code == 0
+
+
+def test_a_count_that_no_word_reaches(refusal):
+    assert "vocabulary.min_count=100000" in refusal("task=aprc", "data.sample_pairs=500", "vocabulary.min_count=100000")

@@ -45,7 +45,9 @@ def test_reversing_turns_each_sequence_and_twice_is_nothing(sequences):
 @given(SEQUENCES)
 def test_a_decoder_reads_from_the_start_and_says_up_to_the_end(sequences):
     inputs, targets, mask = pad(sequences).bracketed()
-    assert [row[keep].tolist() for row, keep in zip(inputs, mask, strict=True)] == [[START_ID, *one] for one in sequences]
+    assert [row[keep].tolist() for row, keep in zip(inputs, mask, strict=True)] == [
+        [START_ID, *one] for one in sequences
+    ]
     assert targets.tolist() == padded_lists([[*one, END_ID] for one in sequences])
     assert mask.tolist() == [[token != PAD_ID for token in row] for row in targets.tolist()]
     assert inputs.shape == targets.shape == mask.shape
@@ -85,6 +87,13 @@ def test_the_generator_alone_decides(sequences):
     before = torch.get_rng_state()
     assert torch.equal(blanked(sequences, 3).ids, blanked(sequences, 3).ids)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_every_number_of_blanks_from_one_to_all_occurs():
+    template = blanked([[7] * 4] * 400, 0)
+    counts = (template.ids == BLANK_ID).sum(dim=1).bincount(minlength=5).tolist()
+    assert counts[0] == 0
+    assert min(counts[1:]) > 60  # 100 expected of each
 
 
 def test_blanks_differ_between_generators_and_between_rows():

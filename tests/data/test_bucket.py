@@ -92,7 +92,9 @@ def test_epochs_and_seeds_differ_in_what_stands_together_and_in_order():
     lengths = (np.arange(200) % 7 + 1,)
     orders = []
     for seed, epoch in ((0, 0), (0, 1), (1, 0)):
-        (batches,) = ranks({"lengths": lengths, "batch_size": 8, "seed": seed, "n_processes": 1}, shuffle=True, epoch=epoch)
+        (batches,) = ranks(
+            {"lengths": lengths, "batch_size": 8, "seed": seed, "n_processes": 1}, shuffle=True, epoch=epoch
+        )
         orders.append((batches, {frozenset(batch) for batch in batches}))
     for one in range(3):
         for other in range(one):

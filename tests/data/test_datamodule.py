@@ -88,8 +88,8 @@ def test_processes_share_the_batches_of_one(config):
     assert len(shared[0]) == len(shared[1]) == len(alone)
     for one, *parts in zip(alone, *shared, strict=True):
         assert sorted(pairs_of([one])) == sorted(pairs_of(parts))
-    validation = [list(at(module, rank, 2).val_dataloader()) for rank in (0, 1)]
-    assert sorted(pairs_of(sum(validation, []))) == sorted(stored_pairs(module, "validation"))
+    validation = [batch for rank in (0, 1) for batch in at(module, rank, 2).val_dataloader()]
+    assert sorted(pairs_of(validation)) == sorted(stored_pairs(module, "validation"))
 
 
 # Predicting
@@ -116,7 +116,9 @@ def test_processes_share_the_templates_without_repeats(config, n_processes):
     module = PredictDataModule(config("dialog"), batch_size=7)
     parts = [at(module, rank, n_processes).predict_dataloader()[0] for rank in range(n_processes)]
     ids = [[item.template.id for batch in loader for item in batch.items] for loader in parts]
-    assert sorted(sum(ids, [])) == sorted(item.template.id for item in module.prepared.test_sets()[0].items)
+    assert sorted(identifier for own in ids for identifier in own) == sorted(
+        item.template.id for item in module.prepared.test_sets()[0].items
+    )
     assert max(map(len, ids)) - min(map(len, ids)) <= 1
 
 

@@ -60,6 +60,8 @@ def test_a_masked_model_reads_the_context_and_a_template_of_the_target(split):
 
 def test_templates_are_drawn_from_the_seed_of_the_batch(split):
     dataset = PairDataset(split, masked=True)
-    one, again, other = (dataset[key(range(40), seed)].context.ids for seed in ((0, 1, 2, 0), (0, 1, 2, 0), (0, 1, 3, 0)))
+    one, again, other = (
+        dataset[key(range(40), seed)].context.ids for seed in ((0, 1, 2, 0), (0, 1, 2, 0), (0, 1, 3, 0))
+    )
     assert torch.equal(one, again)
     assert not torch.equal(one, other)

@@ -29,7 +29,9 @@ DIALOGUES = {
     "test": [["Do you like tea ?", "I don ’ t like it .", "Pity ."], ["Is anybody there ?", "See you ."]],
 }
 DROPPED = {
-    REPEATED_DIALOGUE: 2 + 1 + 2,  # the test dialogue in train, a train dialogue in train, the test dialogue in validation
+    REPEATED_DIALOGUE: 2
+    + 1
+    + 2,  # the test dialogue in train, a train dialogue in train, the test dialogue in validation
     EMPTY_TURN: 2,
     pairs.TARGET_TOO_LONG: 1,
     pairs.CONTEXT_TOO_LONG: 1,
@@ -53,7 +55,9 @@ def write_parquet(folder):
     (folder / "data").mkdir(parents=True)
     for split, dialogues in DIALOGUES.items():
         # As on the hub, where turns begin and end with spaces.
-        table = pyarrow.table({"dialog": [[f" {turn} " for turn in turns] for turns in dialogues], "act": [[0]] * len(dialogues)})
+        table = pyarrow.table(
+            {"dialog": [[f" {turn} " for turn in turns] for turns in dialogues], "act": [[0]] * len(dialogues)}
+        )
         pyarrow.parquet.write_table(table, folder / "data" / f"{split}-00000-of-00001.parquet")
 
 
@@ -73,7 +77,10 @@ def test_adjacent_turns_are_pairs_in_one_spelling(files):
         pair("see you .", "good night ."),
     }
     assert corpus.splits["validation"] == [pair("is it far ?", "not at all .")]
-    assert corpus.splits["test"] == [pair("do you like tea ?", "i don't like it ."), pair("i don't like it .", "pity .")]
+    assert corpus.splits["test"] == [
+        pair("do you like tea ?", "i don't like it ."),
+        pair("i don't like it .", "pity ."),
+    ]
 
 
 def test_what_is_dropped_is_counted_by_reason_and_adds_up(files):

@@ -8,7 +8,28 @@ from tigs.data.english import tokenize
 from tigs.data.special import SPECIAL_TOKENS
 
 # Any text, and text that is mostly the pieces whose order matters.
-PIECES = ["don", "t", "s", "I", "Ve", "em", "'", "’", "`", " ", "\n", "_", "☃", "é", "-", "--", ".", "..", "u.s.", "a.m."]
+PIECES = [
+    "don",
+    "t",
+    "s",
+    "I",
+    "Ve",
+    "em",
+    "'",
+    "’",
+    "`",
+    " ",
+    "\n",
+    "_",
+    "☃",
+    "é",
+    "-",
+    "--",
+    ".",
+    "..",
+    "u.s.",
+    "a.m.",
+]
 PIECES += ["1.5", "2:30", "$", "%", ",", '"', "“", "。", "…", "\x7f", "İ", "<pad>", "<", ">", "</s>"]
 TEXTS = st.text() | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 

@@ -82,7 +82,9 @@ def test_a_limited_training_split_is_a_part_of_the_whole_and_says_so():
 
 
 def test_a_pair_that_only_the_limit_keeps_out_of_train_is_not_brought_back_into_test():
-    arrivals = [("train", pair(f"{number} a")) for number in range(20)] + [("test", pair(f"{n} a", "x")) for n in range(20)]
+    arrivals = [("train", pair(f"{number} a")) for number in range(20)] + [
+        ("test", pair(f"{n} a", "x")) for n in range(20)
+    ]
     assert collect(arrivals, DataConfig(max_train_pairs=1)).splits["test"] == []
 
 

@@ -125,7 +125,7 @@ def test_a_corpus_below_a_folder_named_error_is_read(tmp_path):
 
 @pytest.fixture
 def shared_quatrains(tmp_path):
-    """Poems in two files that share quatrains: alone in one, as half of a longer poem, with other marks in the other."""
+    """Two files that share quatrains: alone in one; as half of a longer poem or with other marks in the other."""
     generator = random.Random(7)
     alone = [invent(generator, 2) for _ in range(150)]
     longer = [[*poem, *invent(generator, 2)] for poem in alone[:75]]

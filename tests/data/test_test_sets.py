@@ -140,7 +140,9 @@ def test_the_file_can_be_read_by_anybody(tmp_path, sets):
         lambda data: b"[]\n",
         lambda data: b"7\n",
         lambda data: b"\xff\xfe",
-        lambda data: data.splitlines(keepends=True)[0] + b'{"id": 1, "context": 2, "template": 3, "blanks": 4, "fill": 5}',
+        lambda data: (
+            data.splitlines(keepends=True)[0] + b'{"id": 1, "context": 2, "template": 3, "blanks": 4, "fill": 5}'
+        ),
     ],
 )
 def test_a_changed_or_foreign_file_is_refused(tmp_path, sets, change):

@@ -100,7 +100,9 @@ def test_birnn_directional_heads_see_one_side_only(make_model, make_batch):
     ids = batch.target.ids.clone()
     ids[0, position] = 5 + (ids[0, position] - 4) % (N_TOKENS - 5)
     after = model.head_states(batch.context, Padded(ids, batch.target.lengths))
-    torch.testing.assert_close(after.left_to_right[0, : position + 1], before.left_to_right[0, : position + 1], **TOLERANCE)
+    torch.testing.assert_close(
+        after.left_to_right[0, : position + 1], before.left_to_right[0, : position + 1], **TOLERANCE
+    )
     torch.testing.assert_close(after.right_to_left[0, position:], before.right_to_left[0, position:], **TOLERANCE)
     assert not torch.allclose(after.left_to_right[0, position + 1], before.left_to_right[0, position + 1], atol=1e-6)
     assert not torch.allclose(after.right_to_left[0, position - 1], before.right_to_left[0, position - 1], atol=1e-6)
@@ -109,7 +111,9 @@ def test_birnn_directional_heads_see_one_side_only(make_model, make_batch):
 @pytest.mark.parametrize("has_context", [True, False])
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_a_batch_equals_its_sentences_one_by_one_so_padding_never_changes_a_loss(make_model, make_batch, name, has_context):
+def test_a_batch_equals_its_sentences_one_by_one_so_padding_never_changes_a_loss(
+    make_model, make_batch, name, has_context
+):
     model, batch = make_model(name, has_context=has_context), make_batch(name, has_context=has_context)
     together = model(batch)
     alone = [

@@ -17,7 +17,9 @@ from tigs.training.checkpoint import load_model, read_description, require_fit
 from tigs.training.fit import model_folder, train_model
 
 
-@pytest.mark.parametrize(("task", "name"), [*(("poetry", name) for name in MODELS), ("aprc", "forward"), ("aprc", "birnn")])
+@pytest.mark.parametrize(
+    ("task", "name"), [*(("poetry", name) for name in MODELS), ("aprc", "forward"), ("aprc", "birnn")]
+)
 def test_training_leaves_a_checkpoint_that_gives_its_own_validation_nll(tiny_words, task, name):
     config = compose([*tiny_words, f"task={task}", f"model={name}"])
     trained = train_model(config)
@@ -138,7 +140,12 @@ def test_two_seeds_give_two_models_and_one_seed_gives_one(tiny_words, tmp_path):
 @pytest.mark.parametrize(
     ("profile", "task", "name"),
     [
-        *((profile, task, name) for profile in ("small", "cpu") for task in TASKS for name in ("forward", "mask-selfattn")),
+        *(
+            (profile, task, name)
+            for profile in ("small", "cpu")
+            for task in TASKS
+            for name in ("forward", "mask-selfattn")
+        ),
         # The paper's sizes make checkpoints of hundreds of megabytes: each task and each kind of model once.
         ("paper", "poetry", "forward"),
         ("paper", "dialog", "mask-selfattn"),

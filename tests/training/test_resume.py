@@ -32,9 +32,7 @@ def _wait(process):
 
 
 def _weights(folder):
-    return {
-        name: torch.load(folder / f"{name}.ckpt", weights_only=True)["state_dict"] for name in ("best", "last")
-    }
+    return {name: torch.load(folder / f"{name}.ckpt", weights_only=True)["state_dict"] for name in ("best", "last")}
 
 
 @pytest.mark.parametrize("name", ["forward", "mask-seq2seq"])

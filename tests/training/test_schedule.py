@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tigs.training.schedule import learning_rate_factor
@@ -22,7 +24,7 @@ def test_warm_up_rises_evenly_to_the_full_rate():
     assert factors[0] == pytest.approx(0.01)
     assert factors[49] == pytest.approx(0.5)
     assert factors[99] == 1.0 == factors[100]
-    assert all(later >= earlier for earlier, later in zip(factors[:100], factors[1:101], strict=True))
+    assert all(later >= earlier for earlier, later in pairwise(factors[:101]))
 
 
 def test_never_zero_even_past_the_planned_end():

@@ -55,9 +55,11 @@ def _template_bleu(prepared: PreparedData) -> dict[str, Any]:
 def _print(document: dict[str, Any]) -> None:
     title = f"{document['task']}: {document['corpus']}"
     pairs, unk = document["pairs"], document["unk_rate"]
-    print_table(title, ("split", "pairs", "<unk> rate"), [(name, f"{pairs[name]:,}", f"{unk[name]:.2%}") for name in pairs])
+    print_table(
+        title, ("split", "pairs", "<unk> rate"), [(name, f"{pairs[name]:,}", f"{unk[name]:.2%}") for name in pairs]
+    )
     dropped = [(reason, f"{count:,}") for reason, count in document["dropped"].items()]
-    print_table("dropped", ("reason", "number"), dropped or [("nothing", 0)])
+    print_table("dropped", ("reason", "number"), dropped or [("nothing", "0")])
     print_text(f"vocabulary: {document['vocabulary_size']:,} tokens, special tokens included")
     sizes = ", ".join(f"{name} ({test_set['n']:,})" for name, test_set in document["test_sets"].items())
     print_text(f"test sets: {sizes}")
@@ -70,5 +72,7 @@ def _print(document: dict[str, Any]) -> None:
         print_text(f"  reference  {example['reference']}")
     if "template_bleu" in document:
         scores = document["template_bleu"]
-        print_table("BLEU of the bare template over x ⊕ y", list(scores), [[f"{score:.3f}" for score in scores.values()]])
+        print_table(
+            "BLEU of the bare template over x ⊕ y", list(scores), [[f"{score:.3f}" for score in scores.values()]]
+        )
         print_text(f"sacrebleu {document['bleu_signature']}")

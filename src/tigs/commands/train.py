@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from pytorch_lightning.utilities.rank_zero import rank_zero_only
-
 from tigs.config import MODELS, Config, compose
 from tigs.console import print_json, print_table, say
 from tigs.data.prepare import prepare
+from tigs.tracking import is_first_process
 from tigs.training.fit import TrainedModel, train_model
 
 
@@ -25,12 +24,12 @@ def run(config: Config, options: argparse.Namespace) -> None:
         result = train_model(own)
         _say(_outcome(result))
         trained.append(result)
-    if rank_zero_only.rank == 0:
+    if is_first_process():
         _print(config, corpus, trained, as_json=options.json)
 
 
 def _say(message: str) -> None:
-    if rank_zero_only.rank == 0:
+    if is_first_process():
         say(message)
 
 

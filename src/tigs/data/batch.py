@@ -84,10 +84,10 @@ def concatenate(first: Padded, second: Padded) -> Padded:
 
 
 def blank_out(target: Padded, *, generator: torch.Generator) -> Padded:
-    """A random template of every sentence: a strategy and a ratio in (0, 1] drawn for each, `<blank>` in the holes."""
+    """A random template of every sentence: a strategy and a number of blanks drawn for each, `<blank>` in the holes."""
     n_rows, longest = target.ids.shape
-    ratios = 1 - torch.rand(n_rows, generator=generator)  # (batch) in (0, 1]
-    n_blanks = (ratios * target.lengths).int().clamp(min=1)[:, None]  # (batch, 1)
+    # (batch, 1): from one blank to all of them, each number as likely as any other.
+    n_blanks = 1 + (torch.rand(n_rows, generator=generator) * target.lengths).int()[:, None]
     positions = torch.arange(longest)
     order = torch.rand(n_rows, longest, generator=generator).masked_fill(~target.mask, 2.0)
     random_blanks = order.argsort(dim=1).argsort(dim=1) < n_blanks  # (batch, longest)

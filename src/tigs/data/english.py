@@ -24,11 +24,11 @@ _CHARACTERS = str.maketrans(
 _DROPPED = re.compile(r"""[^\w.,!?;:'"()$£€%&/+*=@#-]|_""")
 
 # `don ' t`, `i ' Ve`: an apostrophe set apart from a contraction's ending. The ending decides, so quotation marks stay apart.
-_SPACED_CONTRACTION = re.compile(r"(?<=[a-z]) *' *(?=(?:s|t|m|d|re|ve|ll|clock|em|am)\b)")
+_SPACED_CONTRACTION = re.compile(r"(?<=[a-z]) *' *(?=(?:s|t|m|d|re|ve|ll|clock|am)\b)")
 
 _TOKEN = re.compile(
     r"""
-    \d+(?:[.,:/]\d+)*%?             # 1,000  3.5  2:30  50%
+    \d+(?:[.,:/]\d+)*%?(?![^\W_])   # 1,000  3.5  2:30  50%, but 1st and 20mm are words
   | (?:[a-z]\.){2,}                 # a.m.  u.s.
   | [^\W_]+(?:['-][^\W_]+)*         # words, don't, push-ups
   | \.{2,} | -{2,}                  # an ellipsis or a dash is one token

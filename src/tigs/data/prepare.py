@@ -24,7 +24,7 @@ import datasets
 from tigs.config import Config, save
 from tigs.data.corpora.pairs import SPLITS, Corpus, Pair
 from tigs.data.source import corpus_name, find_source_files, read_corpus
-from tigs.data.special import UNK_ID
+from tigs.data.special import SPECIAL_TOKENS, UNK_ID
 from tigs.data.test_sets import TestSet, load_test_set, make_test_sets, save_test_set, set_name
 from tigs.data.vocabulary import Vocabulary
 from tigs.errors import DataError
@@ -97,6 +97,11 @@ def _write(config: Config, corpus: Corpus, folder: Path) -> None:
         size=config.vocabulary.size,
         min_count=config.vocabulary.min_count,
     )
+    if len(vocabulary) == len(SPECIAL_TOKENS):
+        raise DataError(
+            f"vocabulary.min_count={config.vocabulary.min_count} leaves no word of the corpus",
+            remedy="Lower it, or give more data",
+        )
     vocabulary.save(folder / "vocabulary.txt")
     datasets.disable_progress_bars()
     for name, pairs in corpus.splits.items():
@@ -132,7 +137,9 @@ def _columns(pairs: list[Pair], vocabulary: Vocabulary) -> dict[str, list[Any]]:
 def _require_pairs(corpus: Corpus, config: Config) -> None:
     for name in SPLITS:
         if not corpus.splits[name]:
-            reasons = "; ".join(f"{count} {reason}" for reason, count in corpus.dropped.most_common(3)) or "no pairs at all"
+            reasons = (
+                "; ".join(f"{count} {reason}" for reason, count in corpus.dropped.most_common(3)) or "no pairs at all"
+            )
             where = config.data.dir or corpus_name(config)
             raise DataError(
                 f"{where}: nothing is left of the {name} split after cleaning ({reasons})",

@@ -89,7 +89,9 @@ def load_test_set(path: Path) -> TestSet:
         test_set = TestSet(header["strategy"], header["ratio"], items)
         intact = (test_set.hash, test_set.name) == (header["hash"], path.stem)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: not a test set", remedy="Delete its folder; it is made again from the corpus") from error
+        raise DataError(
+            f"{path}: not a test set", remedy="Delete its folder; it is made again from the corpus"
+        ) from error
     if not intact:
         raise DataError(
             f"{path}: does not match its hash, the file was changed",
@@ -122,9 +124,7 @@ def _to_line(item: TestItem) -> str:
 
 def _from_line(line: str) -> TestItem:
     record = json.loads(line)
-    template = Template(
-        record["id"], _words(record["context"]), _words(record["template"]), tuple(record["blanks"])
-    )
+    template = Template(record["id"], _words(record["context"]), _words(record["template"]), tuple(record["blanks"]))
     return TestItem(template, _words(record["fill"]))
 
 

@@ -69,7 +69,9 @@ class Vocabulary:
         # Split at "\n" alone: read_text() and splitlines() would also cut at characters that can stand in a token.
         header, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
         if not header.startswith(_HEADER.encode()):
-            raise DataError(f"{path}: not a vocabulary file", remedy="Delete its folder; it is made again from the corpus")
+            raise DataError(
+                f"{path}: not a vocabulary file", remedy="Delete its folder; it is made again from the corpus"
+            )
         vocabulary = cls(tuple(line.decode(errors="replace") for line in lines))
         if not header.endswith(f"hash {vocabulary.hash}".encode()):
             raise DataError(

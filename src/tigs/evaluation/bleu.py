@@ -21,5 +21,7 @@ def corpus_bleu(hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> B
     """BLEU of all sentences together, one reference each."""
     # The text is tokenised already: sacrebleu must neither split it again nor warn about that.
     metric = BLEU(tokenize="none", force=True)
-    score = metric.corpus_score([" ".join(tokens) for tokens in hypotheses], [[" ".join(tokens) for tokens in references]])
+    score = metric.corpus_score(
+        [" ".join(tokens) for tokens in hypotheses], [[" ".join(tokens) for tokens in references]]
+    )
     return BleuScore(score.score / 100, str(metric.get_signature()))

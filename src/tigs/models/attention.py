@@ -47,8 +47,12 @@ class Encoder(nn.Module):
 
 def attend(query: Tensor, memory: Memory) -> Tensor:
     """The context vector (batch, hidden) for a query (batch, hidden)."""
-    # The fused kernel takes (batch, heads, time, hidden): one head, one query, and no scaling, as the score has a weight of its own.
+    # The fused kernel takes (batch, heads, time, hidden): one head, one query; no scaling, the score has its own weight.
     attended = F.scaled_dot_product_attention(
-        query[:, None, None], memory.keys[:, None], memory.values[:, None], attn_mask=memory.bias[:, None, None], scale=1.0
+        query[:, None, None],
+        memory.keys[:, None],
+        memory.values[:, None],
+        attn_mask=memory.bias[:, None, None],
+        scale=1.0,
     )
     return attended[:, 0, 0]

@@ -39,9 +39,8 @@ class BiRNN(nn.Module):
             if has_context
             else None
         )
-        self.decoders = nn.ModuleList(
-            Decoder(hidden=hidden, layers=layers, dropout=dropout, has_context=has_context) for _ in range(2)
-        )
+        self.left_to_right = Decoder(hidden=hidden, layers=layers, dropout=dropout, has_context=has_context)
+        self.right_to_left = Decoder(hidden=hidden, layers=layers, dropout=dropout, has_context=has_context)
         self.joint_layer = nn.Linear(2 * hidden, hidden)
         self.joint_projection = nn.Linear(hidden, n_tokens)
         self.left_to_right_projection = nn.Linear(hidden, n_tokens)
@@ -50,14 +49,16 @@ class BiRNN(nn.Module):
     def head_states(self, context: Padded, target: Padded) -> HeadStates:
         """What the heads see at each position of the target."""
         memory, summary = self.encoder(context) if self.encoder is not None else (None, None)
-        outputs = []
-        # The reader from the right starts at `</s>`, so that it knows the end as the other knows `<s>`.
-        for decoder, tokens, first in zip(self.decoders, (target, target.reversed), (START_ID, END_ID), strict=True):
+
+        def read(decoder: Decoder, tokens: Padded, first: int) -> Tensor:
             # `<s> y_1 ... y_{m-1}`: the last token is never read, as nothing follows it in this direction.
             inputs = torch.cat([torch.full_like(tokens.ids[:, :1], first), tokens.ids[:, :-1]], dim=1)
             state = decoder.start(len(tokens.lengths), memory, summary)
-            outputs.append(decoder.run(state, self.dropout(self.embedding(inputs)))[0])  # (batch, time, hidden)
-        left, right = outputs[0], reverse(outputs[1], target)
+            return decoder.run(state, self.dropout(self.embedding(inputs)))[0]  # (batch, time, hidden)
+
+        left = read(self.left_to_right, target, START_ID)
+        # The reader from the right starts at `</s>`, so that it knows the end as the other knows `<s>`.
+        right = reverse(read(self.right_to_left, target.reversed, END_ID), target)
         joint = self.dropout(torch.tanh(self.joint_layer(torch.cat([left, right], dim=-1))))
         return HeadStates(joint, left, right)
 

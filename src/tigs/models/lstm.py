@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -36,20 +38,21 @@ class BiLSTM(nn.Module):
         widths = [inputs] + [2 * hidden] * (layers - 1)
         # Both directions' input parts in one product: [left to right, right to left].
         self.input_gates = nn.ModuleList(nn.Linear(width, 2 * 4 * hidden) for width in widths)
-        self.state_gates = nn.ModuleList(
-            nn.Linear(hidden, 4 * hidden, bias=False) for _ in widths for _ in ("left to right", "right to left")
-        )
+        self.left_gates = nn.ModuleList(nn.Linear(hidden, 4 * hidden, bias=False) for _ in widths)
+        self.right_gates = nn.ModuleList(nn.Linear(hidden, 4 * hidden, bias=False) for _ in widths)
 
     def forward(self, vectors: Tensor, padded: Padded) -> tuple[Tensor, Tensor]:
         """States (batch, time, 2 hidden), and (batch, 2 hidden) the last state of each direction."""
         states, last = vectors, vectors
-        for layer, input_gates in enumerate(self.input_gates):
+        for layer, (input_gates, left_gates, right_gates) in enumerate(
+            zip(self.input_gates, self.left_gates, self.right_gates, strict=True)
+        ):
             if layer > 0:
                 states = self.dropout(states)
             left, right = input_gates(states).chunk(2, dim=2)  # (batch, time, 4 hidden) each
-            left = self._read(left, self.state_gates[2 * layer].weight)
+            left = self._read(left, cast(nn.Linear, left_gates).weight)
             # From the right: read each sequence from its end, which lies at different places, and put it back in order.
-            right = self._read(reverse(right, padded), self.state_gates[2 * layer + 1].weight)
+            right = self._read(reverse(right, padded), cast(nn.Linear, right_gates).weight)
             ends = (padded.lengths - 1)[:, None, None].expand(-1, 1, self.hidden)
             last = torch.cat([left.gather(1, ends), right.gather(1, ends)], dim=2).squeeze(1)
             states = torch.cat([left, reverse(right, padded)], dim=2)

@@ -82,7 +82,7 @@ class _ProjectedNLL(torch.autograd.Function):
         return per_token.sum(), per_token
 
     @staticmethod
-    @once_differentiable  # type: ignore[misc]
+    @once_differentiable
     def backward(ctx: Any, grad_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         scaled = tuple(None if gradient is None else gradient.mul_(grad_total) for gradient in ctx.gradients)
         return *scaled, None

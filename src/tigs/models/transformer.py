@@ -7,7 +7,8 @@ token by token and running the whole sentence are the same computation. Layers a
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -74,7 +75,7 @@ class Attention(nn.Module):
         keys, values = self.key_value(states).chunk(2, dim=-1)
         return KeysValues(self._split(keys), self._split(values))
 
-    def forward(self, states: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+    def forward(self, states: Tensor, memory: KeysValues, mask: Tensor) -> Tensor:
         """Attend from (batch, time, hidden); `mask` is true where looking is allowed."""
         attended = F.scaled_dot_product_attention(
             self._split(self.query(states)), memory.keys, memory.values, attn_mask=mask
@@ -85,34 +86,43 @@ class Attention(nn.Module):
         return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-class Layer(nn.Module):
-    """Self-attention, attention to the context (decoder only), feed-forward; each on normalised input, each added."""
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward; each on normalised input, each added."""
 
-    def __init__(self, hidden: int, heads: int, dropout: float, *, has_memory: bool) -> None:
+    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.self_norm, self.self_attention = nn.LayerNorm(hidden), Attention(hidden, heads)
-        self.memory_norm = nn.LayerNorm(hidden) if has_memory else None
-        self.memory_attention = Attention(hidden, heads) if has_memory else None
         self.feed_norm = nn.LayerNorm(hidden)
         self.feed = nn.Sequential(nn.Linear(hidden, 4 * hidden), nn.GELU(), nn.Linear(4 * hidden, hidden))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self,
-        states: Tensor,
-        mask: Tensor | None,
-        prefix: KeysValues | None = None,
-        memory: KeysValues | None = None,
-        memory_mask: Tensor | None = None,
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """New states (batch, time, hidden)."""
+        normalised = self.self_norm(states)
+        seen = self.self_attention.keys_values(normalised)
+        states = states + self.dropout(self.self_attention(normalised, seen, mask))
+        return states + self.dropout(self.feed(self.feed_norm(states)))
+
+
+class DecoderLayer(EncoderLayer):
+    """The same with attention to the context in between, and to a prefix that was read before."""
+
+    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
+        super().__init__(hidden, heads, dropout)
+        self.memory_norm, self.memory_attention = nn.LayerNorm(hidden), Attention(hidden, heads)
+
+    def memory_keys_values(self, states: Tensor) -> KeysValues:
+        """Of the encoded context (batch, context, hidden)."""
+        return self.memory_attention.keys_values(states)
+
+    def read(
+        self, states: Tensor, mask: Tensor, prefix: KeysValues, memory: KeysValues, memory_mask: Tensor
     ) -> tuple[Tensor, KeysValues]:
         """New states (batch, time, hidden), and the keys and values of prefix and states together."""
         normalised = self.self_norm(states)
-        own = self.self_attention.keys_values(normalised)
-        seen = own if prefix is None else prefix.extended(own)
+        seen = prefix.extended(self.self_attention.keys_values(normalised))
         states = states + self.dropout(self.self_attention(normalised, seen, mask))
-        if self.memory_attention is not None and self.memory_norm is not None and memory is not None:
-            attended = self.memory_attention(self.memory_norm(states), memory, memory_mask)
-            states = states + self.dropout(attended)
+        states = states + self.dropout(self.memory_attention(self.memory_norm(states), memory, memory_mask))
         return states + self.dropout(self.feed(self.feed_norm(states))), seen
 
 
@@ -126,9 +136,9 @@ class Transformer(nn.Module):
         # Unit-variance vectors after scaling by sqrt(hidden), as in the original Transformer.
         nn.init.normal_(self.embedding.weight, std=hidden**-0.5)
         self.dropout = nn.Dropout(dropout)
-        self.encoder = nn.ModuleList(Layer(hidden, heads, dropout, has_memory=False) for _ in range(layers))
+        self.encoder = nn.ModuleList(EncoderLayer(hidden, heads, dropout) for _ in range(layers))
         self.encoder_norm = nn.LayerNorm(hidden)
-        self.decoder = nn.ModuleList(Layer(hidden, heads, dropout, has_memory=True) for _ in range(layers))
+        self.decoder = nn.ModuleList(DecoderLayer(hidden, heads, dropout) for _ in range(layers))
         self.decoder_norm = nn.LayerNorm(hidden)
         self.projection = nn.Linear(hidden, n_tokens)
 
@@ -137,9 +147,9 @@ class Transformer(nn.Module):
         mask = context.mask[:, None, None, :]  # (batch, 1, 1, context)
         states = self._with_positions(self.embed(context.ids), first=0)
         for layer in self.encoder:
-            states, _ = layer(states, mask)
+            states = layer(states, mask)
         states = self.encoder_norm(states)
-        memory = tuple(layer.memory_attention.keys_values(states) for layer in self.decoder)
+        memory = tuple(layer.memory_keys_values(states) for layer in cast(Iterable[DecoderLayer], self.decoder))
         nothing = states.new_zeros(len(states), self.heads, 0, self.hidden // self.heads)
         return TransformerState(tuple(KeysValues(nothing, nothing) for _ in self.decoder), memory, mask)
 
@@ -159,8 +169,9 @@ class Transformer(nn.Module):
         causal = positions <= positions[first:, None]  # (new, prefix + new)
         states = self._with_positions(self.embed(tokens), first=first)
         prefix = []
-        for layer, before, memory in zip(self.decoder, state.prefix, state.memory, strict=True):
-            states, seen = layer(states, causal, before, memory, state.memory_mask)
+        layers = cast(Iterable[DecoderLayer], self.decoder)
+        for layer, before, memory in zip(layers, state.prefix, state.memory, strict=True):
+            states, seen = layer.read(states, causal, before, memory, state.memory_mask)
             prefix.append(seen)
         return self.decoder_norm(states), TransformerState(tuple(prefix), state.memory, state.memory_mask)
 

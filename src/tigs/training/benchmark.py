@@ -7,9 +7,9 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytorch_lightning as lightning
 import torch
 from torch import nn
@@ -75,6 +75,11 @@ def _typical(runs: list[list[float]]) -> float:
     return statistics.mean(min(times) for times in zip(*runs, strict=True))
 
 
+def _steps(times: list[float]) -> list[float]:
+    """Durations between points in time, without those of the first steps."""
+    return [after - before for before, after in pairwise(times)][_WARMUP:]
+
+
 def _new_module(config: Config, data: FitDataModule) -> TrainingModule:
     torch.manual_seed(config.seed)
     vocabulary = data.prepared.vocabulary
@@ -106,7 +111,7 @@ def _bare_steps(config: Config, data: FitDataModule) -> list[float]:
         times.append(time.perf_counter())
         if number + 1 == _WARMUP + _STEPS:
             break
-    return list(np.diff(times))[_WARMUP:]
+    return _steps(times)
 
 
 def _loading_steps(data: FitDataModule) -> list[float]:
@@ -115,7 +120,7 @@ def _loading_steps(data: FitDataModule) -> list[float]:
         times.append(time.perf_counter())
         if number + 1 == _WARMUP + _STEPS:
             break
-    return list(np.diff(times))[_WARMUP:]
+    return _steps(times)
 
 
 class _StepTimes(lightning.Callback):
@@ -135,7 +140,7 @@ class _StepTimes(lightning.Callback):
 
     def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         if trainer.is_global_zero:
-            self.path.write_text(json.dumps(list(np.diff(self.times))))
+            self.path.write_text(json.dumps(_steps(self.times)))
 
 
 def _lightning_steps(
@@ -163,7 +168,7 @@ def _lightning_steps(
         )
         trainer.fit(_new_module(config, data), datamodule=data)
         times: list[float] = json.loads(path.read_text())
-    return times[_WARMUP:]
+    return times
 
 
 def _one_thread_steps(config: Config, data: FitDataModule, n_processes: int) -> list[float]:

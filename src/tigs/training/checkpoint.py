@@ -83,7 +83,9 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         CheckpointError: if it is missing, damaged, or not one of ours.
     """
     if not path.is_file():
-        raise CheckpointError(f"{path}: there is no such checkpoint", remedy="Train it with `make train`, or correct the path")
+        raise CheckpointError(
+            f"{path}: there is no such checkpoint", remedy="Train it with `make train`, or correct the path"
+        )
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         version = checkpoint[_KEY]["format_version"]

@@ -66,9 +66,7 @@ def train_model(config: Config) -> TrainedModel:
     save(config, folder / "config.yaml")
     lightning.seed_everything(config.seed + config.model.seed_offset, workers=True, verbose=False)
     started = time.monotonic()
-    network = build_model(
-        config.model, n_tokens=len(data.prepared.vocabulary), has_context=has_context(data.prepared)
-    )
+    network = build_model(config.model, n_tokens=len(data.prepared.vocabulary), has_context=has_context(data.prepared))
     trainer = make_trainer(config, data.prepared, folder)
     with quiet_lightning():
         trainer.fit(

@@ -30,7 +30,7 @@ class TrainingModule(lightning.LightningModule):
         self.model = model
         self.config = config
         self.prepared = prepared
-        self.validation_means = nn.ModuleDict()
+        self.validation_means: dict[str, MeanMetric] = {}
         self._tokens_since, self._time_since = 0, time.monotonic()
 
     def on_train_batch_start(self, batch: Batch, batch_index: int) -> None:
@@ -111,7 +111,7 @@ class TrainingModule(lightning.LightningModule):
 
     def _logs_this_step(self) -> bool:
         """Whether Lightning writes a row after this step; what was logged at other steps would be stale by then."""
-        return (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0
+        return (self.trainer.global_step + 1) % int(getattr(self.trainer, "log_every_n_steps", 1)) == 0
 
     def _log_step(self, per_token: Tensor) -> None:
         now = time.monotonic()

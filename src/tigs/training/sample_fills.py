@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.loggers import WandbLogger
 
 from tigs import tracking
 from tigs.config import Config
@@ -41,7 +42,7 @@ class SampleFills(lightning.Callback):
             )
             for number, (row, reference) in enumerate(zip(rows, self.references, strict=True))
         ]
-        self.rows: list[tuple[int, str, str, str, str]] = []
+        self.rows: list[tuple[object, ...]] = []
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Fill, on the first process only."""
@@ -53,7 +54,7 @@ class SampleFills(lightning.Callback):
         with (self.folder / "sample_fills.csv").open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream).writerows([COLUMNS, *self.rows])
         for logger in trainer.loggers:
-            if isinstance(logger, tracking.WandbLogger):
+            if isinstance(logger, WandbLogger):
                 tracking.log_table(logger, "sample_fills", COLUMNS, self.rows)
 
     @torch.no_grad()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from tigs.config import DataConfig
@@ -58,7 +59,7 @@ def read(files: list[Path], settings: DataConfig) -> Corpus:
 
 def _add_pairs(collector: PairCollector, split: str, dialogue: Dialogue) -> None:
     turns = [tokenize(turn) for turn in dialogue]
-    for context, target in zip(turns, turns[1:], strict=False):
+    for context, target in pairwise(turns):
         if context and target:
             collector.add(split, Pair(context, target))
         else:

@@ -8,8 +8,9 @@ import json
 import logging
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tigs.errors import DataError
 
@@ -39,7 +40,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path} line {number}: not valid UTF-8 ({error.reason})", remedy=FETCH_AGAIN) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} after line {number}: the gzip file is damaged or cut short", remedy=FETCH_AGAIN) from error
+        raise DataError(
+            f"{path} after line {number}: the gzip file is damaged or cut short", remedy=FETCH_AGAIN
+        ) from error
     if number == 0:
         raise DataError(f"{path}: the file is empty", remedy=FETCH_AGAIN)
 
@@ -85,5 +88,5 @@ def read_parquet(path: Path, column: str) -> Iterator[Any]:
         raise DataError(f"{path}: not a readable parquet file", remedy=FETCH_AGAIN) from error
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
