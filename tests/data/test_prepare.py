@@ -89,7 +89,7 @@ def test_a_second_start_finds_the_cache_and_leaves_it_alone(words, no_reading):
         "data.test_share=0.3",
         "data.max_train_pairs=100",
         "vocabulary.size=7",
-        "vocabulary.min_count=10000",
+        "vocabulary.min_count=3",
         "test_sets.size=3",
         "test_sets.seed=7",
         "test_sets.ratios=[0.5]",

@@ -137,6 +137,15 @@ def test_two_seeds_give_two_models_and_one_seed_gives_one(tiny_words, tmp_path):
     assert not all(torch.equal(first[name], other[name]) for name in first)
 
 
+@pytest.fixture
+def _leave_process_group():
+    """The paper's profile starts DDP even for one process; later tests must not find themselves inside it."""
+    yield
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_leave_process_group")
 @pytest.mark.parametrize(
     ("profile", "task", "name"),
     [
