@@ -44,6 +44,18 @@ def test_the_environment_has_the_last_word(nobody, monkeypatch, given, meant):
     assert tracking.mode() == meant
 
 
+def test_online_without_a_key_would_prompt_so_it_stays_offline(nobody, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "online")
+    assert tracking.mode() == "offline"
+
+
+def test_a_training_that_goes_on_keeps_its_run_and_a_new_one_gets_another(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.mkdir()
+    second.mkdir()
+    assert tracking._run_id(first) == tracking._run_id(first) != tracking._run_id(second)
+
+
 def test_an_offline_training_can_be_read_back_with_its_figures_and_fills(tmp_path):
     words = ["task=poetry", "model=forward", "data.sample_pairs=400", "test_sets.size=5", "model.hidden=16"]
     words += ["trainer.max_epochs=2", f"output_dir={tmp_path / 'runs'}", f"data.cache_dir={tmp_path / 'cache'}"]

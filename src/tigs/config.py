@@ -78,12 +78,12 @@ class ModelConfig:
     """Sizes of one model. Embeddings are as wide as the hidden state, as in the original code."""
 
     name: str = allowed("forward", choices=MODELS)
-    hidden: int = allowed(256, minimum=1)
+    hidden: int = allowed(256, minimum=2)
     layers: int = allowed(1, minimum=1)
     dropout: float = allowed(0.2, minimum=0.0, below=1.0)
     heads: int = allowed(4, minimum=1)
     """Attention heads of the Transformer; must divide `hidden`."""
-    seed_offset: int = allowed(0, minimum=0)
+    seed_offset: int = allowed(0, minimum=0, maximum=2**31)
     """Added to `seed`, so that the evaluator is a training of its own."""
 
 
@@ -105,7 +105,7 @@ class TrainerConfig:
     nodes: int = allowed(1, minimum=1)
     accelerator: str = allowed("auto", choices=("auto", "cpu", "gpu"))
     strategy: str = allowed("auto", choices=("auto", "ddp"))
-    precision: str = allowed("32-true", choices=("32-true", "16-mixed", "bf16-mixed"))
+    precision: str = allowed("32-true", choices=("32-true", "bf16-mixed"))
     sample_fills: int = allowed(8, minimum=0)
     """Validation templates whose fill is shown in W&B after each epoch."""
 
@@ -115,7 +115,7 @@ class Config:
     """Everything that decides a result."""
 
     profile: str = "small"
-    seed: int = allowed(0, minimum=0)
+    seed: int = allowed(0, minimum=0, maximum=2**31)
     output_dir: str = "runs"
     task: TaskConfig = field(default_factory=TaskConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -262,7 +262,12 @@ def _check_contradictions(config: Config) -> None:
         raise ConfigError(
             "trainer.devices=0 leaves nobody to work", remedy="It must be at least 1, or -1 for all there are"
         )
-    if config.model.hidden % config.model.heads:
+    if config.model.hidden % 2:
+        raise ConfigError(
+            f"model.hidden={config.model.hidden} is odd",
+            remedy="It must be even: each direction of the encoder is half of it",
+        )
+    if config.model.name == "mask-selfattn" and config.model.hidden % config.model.heads:
         raise ConfigError(
             f"model.heads={config.model.heads} does not divide model.hidden={config.model.hidden}",
             remedy="Choose a hidden size that is a multiple of the number of heads",

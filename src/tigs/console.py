@@ -33,7 +33,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
     console.print(title, style="bold", markup=False, highlight=False, emoji=False, soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(header):
-        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number > 0)
+        table.add_column(name, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         # As Text, because rich would take "[x]" in a plain string for markup and leave it out.
         table.add_row(*(Text(str(cell)) for cell in row))

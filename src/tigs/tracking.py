@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import netrc
 import os
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ PROJECT = "tigs"
 
 def mode() -> str:
     """`online`, `offline` or `disabled`."""
-    chosen = os.environ.get("WANDB_MODE")
-    if chosen:
-        return {"dryrun": "offline", "run": "online"}.get(chosen, chosen)
+    chosen = {"dryrun": "offline", "run": "online"}.get(os.environ.get("WANDB_MODE", ""), os.environ.get("WANDB_MODE"))
+    if chosen in ("offline", "disabled"):
+        return chosen
+    # Online without a key would end in a prompt.
     return "online" if _is_logged_in() else "offline"
 
 
@@ -49,7 +50,7 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
     arguments: dict[str, Any] = {
         "project": os.environ.get("WANDB_PROJECT", PROJECT),
         "name": name,
-        "id": hashlib.blake2b(str(folder.resolve()).encode(), digest_size=6).hexdigest(),
+        "id": _run_id(folder),
         "dir": str(directory),
         "group": f"{config.task.name}/{config.profile}",
         "job_type": job_type,
@@ -67,10 +68,9 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
     return WandbLogger(experiment=wandb.init(**arguments, mode="offline"))
 
 
-def log_table(logger: WandbLogger | None, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def log_table(logger: WandbLogger, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Show a table in the run."""
-    if logger is not None:
-        logger.log_table(key=key, columns=list(columns), data=[list(row) for row in rows])
+    logger.log_table(key=key, columns=list(columns), data=[list(row) for row in rows])
 
 
 def finish() -> None:
@@ -85,5 +85,13 @@ def _is_logged_in() -> bool:
     file = Path(os.environ.get("NETRC", "~/.netrc")).expanduser()
     try:
         return netrc.netrc(str(file)).authenticators(host) is not None
-    except (FileNotFoundError, netrc.NetrcParseError):
+    except (OSError, netrc.NetrcParseError):
         return False
+
+
+def _run_id(folder: Path) -> str:
+    """The same for a training that goes on, another for one that starts anew."""
+    file = folder / "wandb_id.txt"
+    if not file.is_file():
+        file.write_text(uuid.uuid4().hex[:12] + "\n", encoding="utf-8")
+    return file.read_text(encoding="utf-8").strip()

@@ -58,6 +58,15 @@ def test_a_masked_model_reads_the_context_and_a_template_of_the_target(split):
         assert BLANK_ID in template
 
 
+@pytest.mark.parametrize("n_processes", [2, 3])
+def test_templates_do_not_depend_on_the_number_of_processes(split, n_processes):
+    dataset, indices = PairDataset(split, masked=True), np.arange(40)
+    whole = rows(dataset[BatchKey(indices, (7,))].context)
+    for rank in range(n_processes):
+        part = dataset[BatchKey(indices, (7,), slice(rank, None, n_processes))]
+        assert rows(part.context) == whole[rank::n_processes]
+
+
 def test_templates_are_drawn_from_the_seed_of_the_batch(split):
     dataset = PairDataset(split, masked=True)
     one, again, other = (

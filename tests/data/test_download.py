@@ -235,7 +235,8 @@ def pauses() -> Pauses:
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
     found.pop("downloaded.json", None)
     return found
 

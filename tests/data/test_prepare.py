@@ -30,17 +30,22 @@ print(module.prepare(compose(sys.argv[1:])).folder)
 STOP_WITHOUT_CLEANING_UP = "module.save_test_set = lambda *arguments: os._exit(9)"
 
 # Both processes find no cache, and neither writes before both have read the corpus.
+# Both have found no cache before either starts to read.
 WAIT_FOR_THE_OTHER = """
-read_corpus = module.read_corpus
-def read_and_wait(config, files):
-    corpus = read_corpus(config, files)
-    here = Path(config.data.cache_dir)
-    here.mkdir(exist_ok=True)
+here = Path(compose(sys.argv[1:]).data.cache_dir)
+here.mkdir(exist_ok=True)
+find_source_files, read_corpus = module.find_source_files, module.read_corpus
+def find_and_wait(config):
+    files = find_source_files(config)
     (here / f"arrived-{os.getpid()}").touch()
     while len(list(here.glob("arrived-*"))) < 2:
         time.sleep(0.01)
-    return corpus
-module.read_corpus = read_and_wait
+    return files
+def read_and_tell(config, files):
+    (here / f"read-{os.getpid()}").touch()
+    time.sleep(0.5)
+    return read_corpus(config, files)
+module.find_source_files, module.read_corpus = find_and_wait, read_and_tell
 """
 
 
@@ -159,7 +164,7 @@ def test_every_module_that_can_change_the_data_counts_as_code():
     root = waiting[0].parent
     while waiting:
         path = waiting.pop()
-        if path in found or path.name in ("download.py", "publishers.py"):
+        if path in found or path.name in ("download.py", "publishers.py", "lock.py"):
             continue
         found.add(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -174,11 +179,16 @@ def test_every_module_that_can_change_the_data_counts_as_code():
 # Half-written data
 
 
+def inside(folder):
+    """What stands in a cache folder beside the file that processes lock."""
+    return [path for path in folder.iterdir() if path.name != ".lock"]
+
+
 def test_what_a_killed_process_left_is_not_used(words, tmp_path):
     process = start(words, STOP_WITHOUT_CLEANING_UP)
     _, errors = process.communicate()
     assert process.returncode == 9, errors
-    (left,) = (tmp_path / "cache" / "aprc").iterdir()
+    (left,) = inside(tmp_path / "cache" / "aprc")
     assert (left / "train").is_dir()
     assert not (left / "data.json").exists()
     prepared = prepare(compose(words))
@@ -193,16 +203,19 @@ def test_an_error_while_writing_leaves_nothing(words, tmp_path, monkeypatch):
     monkeypatch.setattr(prepare_module, "save_test_set", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
         prepare(compose(words))
-    assert list((tmp_path / "cache" / "aprc").iterdir()) == []
+    assert inside(tmp_path / "cache" / "aprc") == []
 
 
-def test_two_processes_at_once_both_succeed(words, tmp_path):
+def test_of_two_processes_at_once_one_prepares_and_both_succeed(words, tmp_path):
     processes = [start(words, WAIT_FOR_THE_OTHER) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     folder = folder_of(*words)
     assert [output.strip() for output, _ in outputs] == [str(folder)] * 2
-    assert list((tmp_path / "cache" / "aprc").iterdir()) == [folder]
+    assert inside(tmp_path / "cache" / "aprc") == [folder]
+    assert len(list((tmp_path / "cache").glob("read-*"))) == 1, (
+        "the one that came second must wait and then find the cache"
+    )
 
 
 def test_others_may_read_the_cache(words):

@@ -57,6 +57,15 @@ def test_nothing_is_differentiable_through_the_single_tokens():
     assert not result.per_token.requires_grad
 
 
+def test_a_second_backward_adds_the_same_again():
+    states, projection, targets = _problem(3, 4, 5)
+    total = projected_nll(states, projection, targets).total
+    (total * 2).backward(retain_graph=True)
+    once = states.grad.clone()
+    (total * 2).backward()
+    torch.testing.assert_close(states.grad, 2 * once)
+
+
 def test_autocast_stays_close_to_float32():
     states, projection, targets = _problem(64, 32, 50, torch.float32)
     exact = projected_nll(states, projection, targets)

@@ -70,22 +70,28 @@ def test_a_finished_model_is_skipped_and_untouched(tiny_words):
 
 def test_other_settings_never_pass_for_the_same_training(tiny_words):
     train_model(compose([*tiny_words, "model=forward"]))
+    assert train_model(compose([*tiny_words, "model=forward", "test_sets.size=5", "trainer.strategy=ddp"])).skipped
     with pytest.raises(CheckpointError, match=r"model\.hidden=8 \(was 16\)"):
         train_model(compose([*tiny_words, "model=forward", "model.hidden=8"]))
 
 
-def test_a_checkpoint_of_another_vocabulary_or_task_or_corpus_is_refused(tiny_words):
-    config = compose([*tiny_words, "model=forward"])
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["vocabulary.size=50"], "its vocabulary of 7 tokens"),
+        (["task=aprc"], "for the task poetry"),
+        # The same words with the same ids, but other validation sentences.
+        (["data.max_context_length=15"], "other pairs"),
+    ],
+)
+def test_a_checkpoint_of_another_vocabulary_or_task_or_corpus_is_refused(tiny_words, words, problem):
+    # The two marks that every line ends with, so that the third case leaves the vocabulary as it is.
+    own = [*tiny_words, "vocabulary.size=2"]
+    config = compose([*own, "model=forward"])
     train_model(config)
     path = model_folder(config) / "best.ckpt"
-    description = read_description(path)
-    for words, problem in (
-        (["vocabulary.size=50"], "vocabulary"),
-        (["task=aprc"], "for the task poetry"),
-        (["test_sets.seed=1", "data.sample_seed=3", "vocabulary.min_count=1"], "vocabulary|other pairs"),
-    ):
-        with pytest.raises(CheckpointError, match=problem):
-            require_fit(description, prepare(compose([*tiny_words, *words])), path)
+    with pytest.raises(CheckpointError, match=problem):
+        require_fit(read_description(path), prepare(compose([*own, *words])), path)
 
 
 def test_damaged_and_foreign_files_are_refused(tiny_words, tmp_path):
@@ -124,6 +130,68 @@ def test_the_commands_print_tables_and_json(tiny_words, capsys):
         assert fact in shown
     assert main(["show", "no/such.ckpt"]) == 2
     assert "no such checkpoint" in capsys.readouterr().err
+
+
+def test_a_finished_model_is_checked_even_without_its_last_checkpoint(tiny_words):
+    config = compose([*tiny_words, "model=forward"])
+    train_model(config)
+    (model_folder(config) / "last.ckpt").unlink()
+    assert train_model(config).skipped
+    with pytest.raises(CheckpointError, match="other settings"):
+        train_model(compose([*tiny_words, "model=forward", "seed=3"]))
+    (model_folder(config) / "best.ckpt").unlink()
+    assert not train_model(config).skipped
+
+
+def test_a_moved_folder_keeps_its_best_model(tiny_words, tmp_path):
+    """Two epochs, the folder moved, then more epochs at a rate that spoils the model: the best one must survive."""
+    words = [*tiny_words, "model=forward", "trainer.max_epochs=4", "trainer.patience=5"]
+    config, moved = compose(words), compose([*words, f"output_dir={tmp_path / 'moved'}"])
+    train_model(config)
+    last = model_folder(config) / "last.ckpt"
+    checkpoint = torch.load(last, weights_only=True)
+    # As if the first epochs had been far better than what is to come.
+    for name, state in checkpoint["callbacks"].items():
+        if name.startswith("MovableCheckpoint") and state["best_model_score"] is not None:
+            state["best_model_score"] = torch.tensor(0.5)
+            state["best_k_models"] = dict.fromkeys(state["best_k_models"], torch.tensor(0.5))
+    for counter in ("current", "total"):
+        progress = checkpoint["loops"]["fit_loop"]["epoch_progress"][counter]
+        progress |= {"ready": 2, "started": 2, "processed": 2, "completed": 1}
+    torch.save(checkpoint, last)
+    model_folder(moved).parent.mkdir(parents=True)
+    model_folder(config).rename(model_folder(moved))
+    (model_folder(moved) / "finished.json").unlink()
+    before = (model_folder(moved) / "best.ckpt").read_bytes()
+    assert train_model(moved).epochs == 4
+    assert (model_folder(moved) / "best.ckpt").read_bytes() == before
+
+
+def test_early_stopping_stays_stopped(tiny_words):
+    words = [*tiny_words, "model=forward", "trainer.max_epochs=30", "trainer.patience=1", "trainer.learning_rate=0.5"]
+    config = compose(words)
+    first = train_model(config)
+    assert first.epochs < 30
+    (model_folder(config) / "finished.json").unlink()  # killed just before it would have been written
+    again = train_model(config)
+    assert (again.epochs, again.best_epoch, again.validation_nll) == (
+        first.epochs,
+        first.best_epoch,
+        first.validation_nll,
+    )
+
+
+def test_what_the_machine_or_the_disk_lacks_is_said_in_one_line(tiny_words, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    for words, problem in (
+        (["profile=paper", "data.source=sample", "trainer.accelerator=gpu"], "do not fit this machine"),
+        (["trainer.devices=-1"], "do not fit this machine"),
+        ([f"output_dir={tmp_path / 'file'}"], "cannot write"),
+    ):
+        assert main(["train", *tiny_words, "model=forward", *words]) == 2
+        error = capsys.readouterr().err
+        assert problem in error
+        assert "Traceback" not in error
 
 
 def test_two_seeds_give_two_models_and_one_seed_gives_one(tiny_words, tmp_path):

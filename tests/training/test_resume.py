@@ -56,6 +56,8 @@ def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tiny_word
         assert all(torch.equal(expected[kind][key], found[kind][key]) for key in expected[kind]), kind
     figures = [_figures(model_folder(compose(words))) for words in (calm, rough)]
     assert figures[0] == figures[1]
+    fills = [(model_folder(compose(words)) / "sample_fills.csv").read_text() for words in (calm, rough)]
+    assert fills[0] == fills[1]
 
 
 def _figures(folder):

@@ -46,12 +46,13 @@ def _print(config: Config, corpus: str, trained: list[TrainedModel], *, as_json:
         return
     print_table(
         f"{config.task.name}, profile {config.profile}, {corpus}",
-        ("model", "parameters", "best epoch", "validation NLL", "minutes", "checkpoint"),
+        ("model", "parameters", "epochs", "best", "validation NLL", "minutes", "checkpoint"),
         [
             (
                 result.model,
                 f"{result.parameters:,}",
                 result.epochs,
+                result.best_epoch,
                 f"{result.validation_nll:.3f}",
                 f"{result.minutes:.1f}",
                 result.checkpoint,

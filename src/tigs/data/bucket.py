@@ -20,10 +20,11 @@ _POOL_BATCHES = 50
 
 
 class BatchKey(NamedTuple):
-    """Which sentences make a batch of one process, and the seed of its random choices."""
+    """Which sentences make a batch over all processes, which of them are this process's, and the seed of random choices."""
 
     indices: npt.NDArray[np.int64]
     seed: tuple[int, ...]
+    own: slice = slice(None)
 
 
 class BucketSampler(Sampler[BatchKey]):
@@ -76,7 +77,7 @@ class BucketSampler(Sampler[BatchKey]):
     def __iter__(self) -> Iterator[BatchKey]:
         epoch = self.epoch if self.shuffle else 0
         for number, indices in enumerate(self._global_batches()):
-            yield BatchKey(indices[self.rank :: self.n_processes], (self.seed, epoch, number, self.rank))
+            yield BatchKey(indices, (self.seed, epoch, number), slice(self.rank, None, self.n_processes))
 
     def _global_batches(self) -> list[npt.NDArray[np.int64]]:
         generator = np.random.default_rng((self.seed, self.epoch))

@@ -19,7 +19,7 @@ from tigs.data.vocabulary import Vocabulary
 
 
 class _PreparedDataModule(lightning.LightningDataModule):
-    """Data that one process prepares and every process loads."""
+    """Data that every process loads, after whichever comes first has prepared it."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -28,14 +28,10 @@ class _PreparedDataModule(lightning.LightningDataModule):
 
     @property
     def prepared(self) -> PreparedData:
-        """The prepared data; made now if nobody did before."""
+        """Made now if nobody did before; other processes wait meanwhile."""
         if self._prepared is None:
             self._prepared = prepare(self.config)
         return self._prepared
-
-    def prepare_data(self) -> None:
-        """Runs in one process only, so that others find the cache complete."""
-        prepare(self.config)
 
     def _place(self) -> tuple[int, int]:
         """This process and the number of processes."""

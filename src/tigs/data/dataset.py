@@ -60,9 +60,12 @@ class PairDataset(Dataset[Batch]):
         return len(self.target.lengths)
 
     def __getitem__(self, key: BatchKey) -> Batch:
-        context, target = self.context.padded(key.indices), self.target.padded(key.indices)
+        own = key.indices[key.own]
+        context, target = self.context.padded(own), self.target.padded(own)
         if self.masked:
+            # Drawn for the whole batch and then cut, so that templates do not depend on the number of processes.
             seed = np.random.SeedSequence(key.seed).generate_state(1, np.uint64)[0]
-            template = blank_out(target, generator=torch.Generator().manual_seed(int(seed)))
-            context = concatenate(context, template)
+            generator = torch.Generator().manual_seed(int(seed))
+            template = blank_out(self.target.padded(key.indices), generator=generator).ids[key.own]
+            context = concatenate(context, Padded(template[:, : target.ids.shape[1]], target.lengths))
         return Batch(context, target)

@@ -22,6 +22,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
+from tigs.data.lock import one_at_a_time
 from tigs.data.publishers import Checksum, ChecksumKind, Page, Publisher, RemoteFile
 from tigs.errors import DownloadError
 from tigs.progress import bytes_progress
@@ -54,12 +55,9 @@ def download(
     if _is_complete(publisher, folder):
         return folder
     job = _Download(publisher, folder, pause, timeout)
-    files = job.list_files()
-    n_bytes = sum(file.size for file in files)
-    with job.disk_errors(), bytes_progress(f"Downloading {publisher.source}", n_bytes) as advance:
-        for file in files:
-            job.fetch(file, advance)
-        job.write_manifest(files)
+    with job.disk_errors(), one_at_a_time(folder):
+        if not _is_complete(publisher, folder):
+            job.run()
     return folder
 
 
@@ -83,6 +81,14 @@ class _Download:
     folder: Path
     pause: Callable[[float], object]
     timeout: float
+
+    def run(self) -> None:
+        """Fetch every file, then note that all are there."""
+        files = self.list_files()
+        with bytes_progress(f"Downloading {self.publisher.source}", sum(file.size for file in files)) as advance:
+            for file in files:
+                self.fetch(file, advance)
+        self.write_manifest(files)
 
     def list_files(self) -> list[RemoteFile]:
         """The publisher's listing, checked: a wrong one must not write outside the folder or pass as complete."""

@@ -6,14 +6,13 @@ written under another name and renamed when complete, so a half-written cache is
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ import datasets
 
 from tigs.config import Config, save
 from tigs.data.corpora.pairs import SPLITS, Corpus, Pair
+from tigs.data.lock import one_at_a_time
 from tigs.data.source import corpus_name, find_source_files, read_corpus
 from tigs.data.special import SPECIAL_TOKENS, UNK_ID
 from tigs.data.test_sets import TestSet, load_test_set, make_test_sets, save_test_set, set_name
@@ -67,26 +67,25 @@ def prepare(config: Config) -> PreparedData:
     """The prepared data, from the cache or made now."""
     files = find_source_files(config)
     folder = Path(config.data.cache_dir) / config.task.name / _cache_key(config, files)
-    if not folder.is_dir():
-        corpus = read_corpus(config, files)
-        _require_pairs(corpus, config)
+    if folder.is_dir():
+        return PreparedData(folder)
+    with ExitStack() as stack:
         with _write_errors(folder):
-            _make(config, corpus, folder)
+            stack.enter_context(one_at_a_time(folder.parent))
+        if not folder.is_dir():
+            corpus = read_corpus(config, files)
+            _require_pairs(corpus, config)
+            with _write_errors(folder):
+                _make(config, corpus, folder)
     return PreparedData(folder)
 
 
 def _make(config: Config, corpus: Corpus, folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.unfinished-", dir=folder.parent))
     try:
         _write(config, corpus, unfinished)
         unfinished.chmod(0o755)
-        try:
-            unfinished.rename(folder)
-        except OSError as error:
-            # Another process finished the same data first; its result is as good as ours.
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
+        unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -50,7 +50,8 @@ class _ProjectedNLL(torch.autograd.Function):
         needs_states, needs_weight, needs_bias, _ = ctx.needs_input_grad
         per_token = torch.empty(len(states), dtype=bias.dtype, device=states.device)  # (tokens)
         grad_states = torch.empty_like(states) if needs_states else None  # (tokens, hidden)
-        grad_weight = torch.zeros_like(weight) if needs_weight else None  # (vocabulary, hidden)
+        # In the bias's type, as a sum over many chunks would lose too much in half precision. (vocabulary, hidden)
+        grad_weight = torch.zeros_like(weight, dtype=bias.dtype) if needs_weight else None
         grad_bias = torch.zeros_like(bias) if needs_bias else None  # (vocabulary)
         rows = max(1, _CHUNK_ELEMENTS.get(states.device.type, 2**26) // len(weight))
         transposed = weight.t()
@@ -71,11 +72,13 @@ class _ProjectedNLL(torch.autograd.Function):
             logits = logits.to(weight.dtype)
             if grad_states is not None:
                 torch.mm(logits, weight, out=grad_states[chunk])
-            if grad_weight is not None:
+            if grad_weight is not None and grad_weight.dtype == states.dtype:
                 grad_weight.addmm_(logits.t(), states[chunk])
+            elif grad_weight is not None:
+                grad_weight.add_(torch.mm(logits.t(), states[chunk]))
         ctx.gradients = (
             None if grad_states is None else grad_states.to(states_dtype),
-            None if grad_weight is None else grad_weight.to(bias.dtype),
+            grad_weight,
             grad_bias,
         )
         ctx.mark_non_differentiable(per_token)
@@ -84,5 +87,4 @@ class _ProjectedNLL(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = tuple(None if gradient is None else gradient.mul_(grad_total) for gradient in ctx.gradients)
-        return *scaled, None
+        return *(None if gradient is None else gradient * grad_total for gradient in ctx.gradients), None

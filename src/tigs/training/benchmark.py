@@ -1,4 +1,4 @@
-"""How fast training is, as ratios of things measured side by side in one run: seconds alone say more about the machine."""
+"""How fast training is on the CPU, as ratios of things measured side by side in one run: seconds say more about the machine."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tigs.data.batch import Batch
 from tigs.data.bucket import BucketSampler
 from tigs.data.datamodule import FitDataModule
 from tigs.data.dataset import PairDataset
+from tigs.errors import ConfigError
 from tigs.models.build import MASKED_MODELS, build_model
 from tigs.training.checkpoint import has_context
 from tigs.training.fit import quiet_lightning
@@ -51,6 +52,11 @@ class TrainingBenchmark:
 def benchmark_training(config: Config) -> TrainingBenchmark:
     """Measure on the configured model and data."""
     data = FitDataModule(config, masked=config.model.name in MASKED_MODELS)
+    if len(data.train_dataloader()) < _WARMUP + _STEPS:
+        raise ConfigError(
+            f"the training data makes fewer than the {_WARMUP + _STEPS} batches that are timed",
+            remedy="Give more data, or lower trainer.batch_size",
+        )
     bare, framework, loading = [], [], []
     for _ in range(_REPEATS):  # in turn, so that a slow minute of the machine falls on both
         bare.append(_bare_steps(config, data))
@@ -151,10 +157,9 @@ def _lightning_steps(
     with tempfile.TemporaryDirectory() as folder, quiet_lightning():
         path = Path(folder) / "times.json"
         trainer = lightning.Trainer(
-            accelerator="cpu" if n_threads else config.trainer.accelerator,
+            accelerator="cpu",
             devices=n_processes,
             strategy="ddp_spawn" if n_processes > 1 else "auto",
-            precision=config.trainer.precision,  # type: ignore[arg-type]
             max_epochs=1,
             limit_train_batches=_WARMUP + _STEPS,
             limit_val_batches=0,
@@ -199,6 +204,7 @@ def _peak_memory(config: Config, data: FitDataModule) -> float:
     loop = _BareLoop(config, data)
     batches = iter(data.train_dataloader())
     loop.step(next(batches))
+    loop.optimizer.zero_grad()  # gradients are neither weights nor optimiser, so they count
     batch = next(batches)
     with torch.profiler.profile(profile_memory=True) as profiler:
         loop.step(batch)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,24 +14,38 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as lightning
-from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
+from pytorch_lightning.callbacks import Callback, RichProgressBar
 from pytorch_lightning.loggers import Logger
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from tigs import tracking
 from tigs.config import Config, save, to_plain
+from tigs.console import say
 from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import PreparedData
-from tigs.errors import CheckpointError
+from tigs.errors import CheckpointError, ConfigError
 from tigs.models.build import MASKED_MODELS, build_model
 from tigs.training.checkpoint import has_context, read_checkpoint, read_description, require_fit
 from tigs.training.metrics_file import MetricsFile
 from tigs.training.module import MONITOR, TrainingModule
+from tigs.training.resumable import MovableCheckpoint, RememberingEarlyStopping, plugins
 from tigs.training.sample_fills import SampleFills
 
 BEST, LAST = "best", "last"
 _FINISHED = "finished.json"
-# What may differ between a training and its continuation without changing its result.
-_FREE_SETTINGS = ("output_dir", "data.cache_dir", "data.dir", "data.source", "trainer.sample_fills")
+# What may differ between a training and its continuation: where it runs and what it is tested on, not what it learns.
+_FREE_SETTINGS = (
+    "output_dir",
+    "data.cache_dir",
+    "data.dir",
+    "data.source",
+    "test_sets.",
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.nodes",
+    "trainer.strategy",
+    "trainer.sample_fills",
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,9 @@ class TrainedModel:
     model: str
     parameters: int
     epochs: int
+    best_epoch: int
     validation_nll: float
+    """per token, at the best epoch"""
     minutes: float
     checkpoint: str
     skipped: bool = False
@@ -57,26 +73,34 @@ def train_model(config: Config) -> TrainedModel:
     """Train the configured model, or go on where it was interrupted, or find that it is finished."""
     folder = model_folder(config)
     data = FitDataModule(config, masked=config.model.name in MASKED_MODELS)
+    finished = _read_finished(folder)
+    if finished is not None:
+        _require_same_training(config, data.prepared, folder / f"{BEST}.ckpt")
+        return finished
     last = folder / f"{LAST}.ckpt"
     if last.is_file():
         _require_same_training(config, data.prepared, last)
-    if (folder / _FINISHED).is_file():
-        return TrainedModel(**{**json.loads((folder / _FINISHED).read_text(encoding="utf-8")), "skipped": True})
-    folder.mkdir(parents=True, exist_ok=True)
-    save(config, folder / "config.yaml")
+    with _write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        save(config, folder / "config.yaml")
+    return _fit(config, data, folder)
+
+
+def _fit(config: Config, data: FitDataModule, folder: Path) -> TrainedModel:
+    last = folder / f"{LAST}.ckpt"
     lightning.seed_everything(config.seed + config.model.seed_offset, workers=True, verbose=False)
-    started = time.monotonic()
     network = build_model(config.model, n_tokens=len(data.prepared.vocabulary), has_context=has_context(data.prepared))
-    trainer = make_trainer(config, data.prepared, folder)
-    with quiet_lightning():
-        trainer.fit(
-            TrainingModule(network, config, data.prepared),
-            datamodule=data,
-            ckpt_path=last if last.is_file() else None,
-            weights_only=True,
-        )
-    tracking.finish()
-    return _finish(trainer, folder, minutes=(time.monotonic() - started) / 60)
+    module = TrainingModule(network, config, data.prepared)
+    try:
+        with quiet_lightning(), _device_errors(), _write_errors(folder):
+            trainer = make_trainer(config, data.prepared, folder)
+            trainer.fit(module, datamodule=data, ckpt_path=last if last.is_file() else None, weights_only=True)
+            return _finish(trainer, folder, minutes=module.trained_seconds / 60)
+    except SystemExit as stop:  # how Lightning ends after Ctrl-C
+        say("The same command goes on from the last finished epoch")
+        raise KeyboardInterrupt from stop
+    finally:
+        tracking.finish()
 
 
 def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightning.Trainer:
@@ -84,10 +108,10 @@ def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightn
     settings = config.trainer
     callbacks: list[Callback] = [
         SampleFills(config, prepared, folder),
-        EarlyStopping(MONITOR, patience=settings.patience),
-        ModelCheckpoint(folder, BEST, monitor=MONITOR, save_weights_only=True, enable_version_counter=False),
+        RememberingEarlyStopping(MONITOR, patience=settings.patience),
+        MovableCheckpoint(folder, BEST, monitor=MONITOR, save_weights_only=True, enable_version_counter=False),
         # At the end of the epoch, when every other callback has seen it, so that a continuation knows all they know.
-        ModelCheckpoint(folder, LAST, save_on_train_epoch_end=True, enable_version_counter=False),
+        MovableCheckpoint(folder, LAST, save_on_train_epoch_end=True, enable_version_counter=False),
     ]
     shows_progress = sys.stderr.isatty()
     if shows_progress:
@@ -98,33 +122,38 @@ def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightn
     wandb_logger = tracking.make_logger(config, name=config.model.name, job_type="train", folder=folder)
     if wandb_logger is not None:
         loggers.append(wandb_logger)
-    with quiet_lightning():
-        return lightning.Trainer(
-            accelerator=settings.accelerator,
-            devices=settings.devices,
-            num_nodes=settings.nodes,
-            strategy=settings.strategy,
-            precision=settings.precision,  # type: ignore[arg-type]
-            max_epochs=settings.max_epochs,
-            callbacks=callbacks,
-            logger=loggers,
-            log_every_n_steps=max(1, min(50, prepared.summary["pairs"]["train"] // settings.batch_size)),
-            num_sanity_val_steps=0,
-            use_distributed_sampler=False,
-            enable_model_summary=False,
-            enable_progress_bar=shows_progress,
-        )
+    return lightning.Trainer(
+        accelerator=settings.accelerator,
+        devices=settings.devices,
+        num_nodes=settings.nodes,
+        strategy=settings.strategy,
+        precision=settings.precision,  # type: ignore[arg-type]
+        plugins=plugins(),
+        max_epochs=settings.max_epochs,
+        callbacks=callbacks,
+        logger=loggers,
+        default_root_dir=folder,
+        log_every_n_steps=max(1, min(50, prepared.summary["pairs"]["train"] // settings.batch_size)),
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        enable_model_summary=False,
+        enable_progress_bar=shows_progress,
+    )
 
 
 def _finish(trainer: lightning.Trainer, folder: Path, *, minutes: float) -> TrainedModel:
-    if trainer.interrupted:
-        raise KeyboardInterrupt
     best = folder / f"{BEST}.ckpt"
     description = read_description(best)
+    if not math.isfinite(description.validation_nll):
+        raise CheckpointError(
+            f"{folder}: the training diverged, its validation NLL is {description.validation_nll}",
+            remedy="Delete the folder and train again with a lower trainer.learning_rate",
+        )
     trained = TrainedModel(
         model=description.model,
         parameters=description.n_parameters,
-        epochs=description.epochs,
+        epochs=trainer.current_epoch,
+        best_epoch=description.epochs,
         validation_nll=description.validation_nll,
         minutes=round(minutes, 2),
         checkpoint=str(best),
@@ -136,18 +165,63 @@ def _finish(trainer: lightning.Trainer, folder: Path, *, minutes: float) -> Trai
     return trained
 
 
+def _read_finished(folder: Path) -> TrainedModel | None:
+    """What an earlier command finished here, if its checkpoint is still there."""
+    best = folder / f"{BEST}.ckpt"
+    try:
+        values = json.loads((folder / _FINISHED).read_text(encoding="utf-8"))
+        finished = TrainedModel(**{**values, "checkpoint": str(best), "skipped": True})
+    except (OSError, ValueError, TypeError):
+        return None
+    return finished if best.is_file() else None
+
+
 def _require_same_training(config: Config, prepared: PreparedData, checkpoint: Path) -> None:
     """Refuse to go on with, or to pass off as this one, a training under other settings."""
     description = read_description(checkpoint)
     require_fit(description, prepared, checkpoint)
     before, now = _flat(description.config), _flat(to_plain(config))
-    changed = [key for key in now if before.get(key) != now[key] and key not in _FREE_SETTINGS]
+    # A setting that did not exist yet cannot have been another one.
+    changed = [key for key in before if now.get(key) != before[key] and not key.startswith(_FREE_SETTINGS)]
     if changed:
-        differences = ", ".join(f"{key}={now[key]} (was {before.get(key)})" for key in changed)
+        differences = ", ".join(f"{key}={now.get(key)} (was {before[key]})" for key in changed)
         raise CheckpointError(
             f"{checkpoint}: this model was trained with other settings: {differences}",
             remedy="Delete its folder to train anew, or set output_dir to keep both",
         )
+
+
+@contextmanager
+def _device_errors() -> Iterator[None]:
+    """A machine without the devices that the settings ask for is the user's to know about."""
+    try:
+        yield
+    except (MisconfigurationException, TypeError, ValueError) as error:
+        if not isinstance(error, MisconfigurationException) and not _is_about_devices(error):
+            raise
+        raise ConfigError(
+            f"trainer.accelerator, devices, nodes or strategy do not fit this machine ({str(error).splitlines()[0]})",
+            remedy="Without a GPU set trainer.accelerator=cpu trainer.devices=1, or use another profile",
+        ) from error
+
+
+def _is_about_devices(error: Exception) -> bool:
+    """Lightning has no exception of its own for a wrong number of devices."""
+    return any(word in str(error) for word in ("`devices", "--ntasks", "num_nodes", "torchrun"))
+
+
+@contextmanager
+def _write_errors(folder: Path) -> Iterator[None]:
+    """A full disk or a forbidden folder is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise CheckpointError(
+            f"{folder}: cannot write the training ({error.strerror})",
+            remedy="Make room or make it writable, or set output_dir to another folder; what was saved is kept",
+        ) from error
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -172,6 +246,8 @@ def quiet_lightning() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*Experiment logs directory.*")
         # Lightning's own use of a torch name that is going away.
         warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-        yield
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -63,6 +63,8 @@ class MetricsFile(Logger):
         rows: list[list[str]] = []
         if self.path.is_file():
             with self.path.open(encoding="utf-8", newline="") as stream:
-                rows = [row for row in csv.reader(stream) if row[0] != COLUMNS[0] and int(row[1]) < first_step]
+                # A line that a full disk cut short is no figure.
+                whole = [row for row in csv.reader(stream) if len(row) == len(COLUMNS) and row[1].isdigit()]
+                rows = [row for row in whole if int(row[1]) < first_step]
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream).writerows([COLUMNS, *rows])

@@ -20,6 +20,7 @@ from tigs.training.checkpoint import describe
 from tigs.training.schedule import learning_rate_factor
 
 MONITOR = "validation/nll"
+_SECONDS = "trained_seconds"
 
 
 class TrainingModule(lightning.LightningModule):
@@ -32,6 +33,12 @@ class TrainingModule(lightning.LightningModule):
         self.prepared = prepared
         self.validation_means: dict[str, MeanMetric] = {}
         self._tokens_since, self._time_since = 0, time.monotonic()
+        self._seconds_before, self._started = 0.0, time.monotonic()
+
+    @property
+    def trained_seconds(self) -> float:
+        """Since the training began, interruptions not counted."""
+        return self._seconds_before + time.monotonic() - self._started
 
     def on_train_batch_start(self, batch: Batch, batch_index: int) -> None:
         """Dropout of an epoch depends on seed and epoch alone, so a resumed training equals an undisturbed one.
@@ -97,13 +104,18 @@ class TrainingModule(lightning.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Every checkpoint says what it is."""
+        checkpoint[_SECONDS] = self.trained_seconds
         checkpoint |= describe(
             self.config,
             self.prepared,
             n_parameters=count_parameters(self.model),
             epochs=self.current_epoch + 1,
-            validation_nll=float(self.trainer.callback_metrics[MONITOR]),
+            validation_nll=float(self.trainer.callback_metrics.get(MONITOR, float("nan"))),
         )
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The clock goes on where it stopped."""
+        self._seconds_before, self._started = checkpoint[_SECONDS], time.monotonic()
 
     def _mean_over_processes(self, n_tokens: int) -> Tensor:
         count = torch.tensor(float(n_tokens), device=self.device)
@@ -116,8 +128,8 @@ class TrainingModule(lightning.LightningModule):
     def _log_step(self, per_token: Tensor) -> None:
         now = time.monotonic()
         nll = per_token.mean()
-        self.log("train/nll", nll, prog_bar=True)
-        self.log("train/perplexity", nll.exp())
+        self.log("train/nll", nll, prog_bar=True, sync_dist=True)
+        self.log("train/perplexity", nll.exp(), sync_dist=True)
         self.log("train/learning_rate", self.trainer.optimizers[0].param_groups[0]["lr"])
         rate = self._tokens_since * self.trainer.world_size / max(now - self._time_since, 1e-9)
         self.log("train/tokens_per_second", rate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as lightning
 import torch
@@ -43,6 +44,14 @@ class SampleFills(lightning.Callback):
             for number, (row, reference) in enumerate(zip(rows, self.references, strict=True))
         ]
         self.rows: list[tuple[object, ...]] = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """Earlier epochs' fills, for a training that goes on after an interruption."""
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Called by Lightning."""
+        self.rows = list(state_dict["rows"])
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Fill, on the first process only."""
