@@ -46,3 +46,15 @@ def bytes_progress(description: str, total: int) -> Iterator[Callable[[int], Non
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(description, total=total)
         yield lambda n_bytes: progress.advance(task, n_bytes)
+
+
+@contextmanager
+def working(description: str) -> Iterator[None]:
+    """A line that moves while something without a countable end goes on."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(description):
+        yield

@@ -28,6 +28,7 @@ from tigs.data.special import SPECIAL_TOKENS, UNK_ID
 from tigs.data.test_sets import TestSet, load_test_set, make_test_sets, save_test_set, set_name
 from tigs.data.vocabulary import Vocabulary
 from tigs.errors import DataError
+from tigs.progress import working
 
 # What a result does not depend on.
 _NOT_IN_KEY = ("cache_dir", "dir", "source")
@@ -75,7 +76,7 @@ def prepare(config: Config) -> PreparedData:
         if not folder.is_dir():
             corpus = read_corpus(config, files)
             _require_pairs(corpus, config)
-            with _write_errors(folder):
+            with _write_errors(folder), working("Writing the prepared data"):
                 _make(config, corpus, folder)
     return PreparedData(folder)
 

@@ -17,6 +17,7 @@ from tigs.data.corpora.files import read_lines, read_parquet, require_files
 from tigs.data.corpora.pairs import SPLITS, Corpus, Pair, PairCollector
 from tigs.data.english import tokenize
 from tigs.errors import DataError
+from tigs.progress import track
 
 LAYOUT = "train/dialogues_train.txt, validation/... and test/..., or parquet files named by split"
 REPEATED_DIALOGUE = "duplicate: pair of a dialogue that stands in a later split or earlier in this one"
@@ -44,10 +45,8 @@ def read(files: list[Path], settings: DataConfig) -> Corpus:
     seen: set[str] = set()
     # Test first: what stands in test must go from validation and train, never the other way round.
     for split in reversed(SPLITS):
-        for path in files:
-            if _split_of(path) != split:
-                continue
-            for dialogue in _dialogues(path):
+        for path in [path for path in files if _split_of(path) == split]:
+            for dialogue in track(_dialogues(path), f"Reading {path.name}"):
                 key = re.sub(r"[\W_]+", "", "".join(dialogue).lower())
                 if key in seen:
                     collector.drop(REPEATED_DIALOGUE, max(0, len(dialogue) - 1))
