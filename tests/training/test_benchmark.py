@@ -30,4 +30,4 @@ def test_every_ratio_is_measured_and_makes_sense(tiny_words):
 
 def test_too_little_data_is_said_in_one_line(tiny_words, capsys):
     assert main(["bench", "train", *tiny_words, "trainer.batch_size=200"]) == 2
-    assert "fewer than the 15 batches" in capsys.readouterr().err
+    assert "fewer than the 30 batches" in capsys.readouterr().err

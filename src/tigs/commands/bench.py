@@ -27,7 +27,11 @@ def run(config: Config, options: argparse.Namespace) -> None:
             ("making a batch / training step", f"{result.loading_share:.2%}", "at most 2 %"),
             ("padded positions with bucketing", f"{result.padding_bucketed:.1%}", ""),
             ("padded positions without", f"{result.padding_unbucketed:.1%}", ""),
-            ("two DDP processes / one, a thread each", f"{result.two_processes_over_one:.2f}", "at least 1.6"),
+            (
+                "two DDP processes / one, a thread and a batch each",
+                f"{result.two_processes_over_one:.2f}",
+                "at least 1.6",
+            ),
             ("peak memory of a step / one batch of logits", f"{result.peak_memory_in_logits:.2f}", "at most 3"),
             ("sentences a second", f"{result.sentences_per_second:.0f}", ""),
         ],

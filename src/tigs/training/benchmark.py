@@ -6,7 +6,7 @@ import json
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -42,7 +42,8 @@ class TrainingBenchmark:
     """share of padded positions in the batches"""
     padding_unbucketed: float
     two_processes_over_one: float
-    """sentences a second of two DDP processes with one thread each, over one process with one thread"""
+    """sentences a second of two DDP processes with one thread each, over one process with one thread; each process has
+    `trainer.batch_size` sentences a step, so that two of them do twice the work"""
     peak_memory_in_logits: float
     """peak memory of a step above weights and optimiser, in units of one batch of logits"""
     sentences_per_second: float
@@ -52,9 +53,10 @@ class TrainingBenchmark:
 def benchmark_training(config: Config) -> TrainingBenchmark:
     """Measure on the configured model and data."""
     data = FitDataModule(config, masked=config.model.name in MASKED_MODELS)
-    if len(data.train_dataloader()) < _WARMUP + _STEPS:
+    n_batches = 2 * (_WARMUP + _STEPS)  # two processes take twice as many
+    if len(data.train_dataloader()) < n_batches:
         raise ConfigError(
-            f"the training data makes fewer than the {_WARMUP + _STEPS} batches that are timed",
+            f"the training data makes fewer than the {n_batches} batches that are timed",
             remedy="Give more data, or lower trainer.batch_size",
         )
     bare, framework, loading = [], [], []
@@ -70,7 +72,7 @@ def benchmark_training(config: Config) -> TrainingBenchmark:
         loading_share=loading_step / framework_step,
         padding_bucketed=bucketed,
         padding_unbucketed=unbucketed,
-        two_processes_over_one=one / two,
+        two_processes_over_one=2 * one / two,
         peak_memory_in_logits=_peak_memory(config, data),
         sentences_per_second=config.trainer.batch_size / framework_step,
     )
@@ -178,6 +180,7 @@ def _lightning_steps(
 
 def _one_thread_steps(config: Config, data: FitDataModule, n_processes: int) -> list[float]:
     n_threads = torch.get_num_threads()
+    config = replace(config, trainer=replace(config.trainer, batch_size=config.trainer.batch_size * n_processes))
     try:
         return _lightning_steps(config, data, n_processes=n_processes, n_threads=1)
     finally:
