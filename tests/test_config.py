@@ -252,7 +252,7 @@ def test_the_bounds_themselves_are_allowed(word):
         (["data.dir="], "data.dir"),
         (["data.dir=/corpus", "data.source=download"], "data.source=download"),
         (["data.min_target_length=9", "data.max_target_length=8"], "data.max_target_length=8"),
-        (["model.hidden=10", "model.heads=4"], "model.heads=4"),
+        (["model=mask-selfattn", "model.hidden=10", "model.heads=4"], "model.heads=4"),
         (["trainer.devices=0"], "trainer.devices"),
         # It would take another task's limits along.
         (["task=poetry", "task.name=dialog"], "task=dialog"),
