@@ -1,7 +1,8 @@
 """The configuration: what may be set, in dataclasses, and how YAML files and `key=value` words become one of them.
 
 The order of merging is: defaults here, `experiments/task/<task>.yaml`, `model/<model>.yaml`, `profile/<profile>.yaml`, the
-profile's own sections for this task (`by_task`) and model (`by_model`), and last the words of the command line.
+profile's own sections for this task (`by_task`) and model (`by_model`), `method/<method>.yaml`, and last the words of the
+command line.
 The checks themselves are in `validation.py`. Nothing here imports torch: `tigs --help` and a mistyped key answer at once.
 """
 
@@ -19,6 +20,17 @@ from tigs.validation import Origin, allowed, check_keys, check_ranges, dotted_fi
 
 TASKS = ("dialog", "poetry", "aprc")
 MODELS = ("forward", "backward", "birnn", "mask-seq2seq", "mask-selfattn", "evaluator")
+METHODS = (
+    "tigs",
+    "seq2seq-f",
+    "seq2seq-b",
+    "seq2seq-fb",
+    "birnn-gsn",
+    "birnn-bibs",
+    "mask-seq2seq",
+    "mask-selfattn",
+    "template",
+)
 STRATEGIES = ("random", "middle")
 
 
@@ -111,6 +123,52 @@ class TrainerConfig:
 
 
 @dataclass
+class MethodConfig:
+    """How blanks are filled. A method reads the fields that concern it; `experiments/method/` says which."""
+
+    name: str = allowed("tigs", choices=METHODS)
+    beam_width: int = allowed(5, minimum=1)
+    score_known: bool = True
+    """Beams: whether the probability of known words helps to choose between hypotheses (fair), or only the blanks' (probably
+    what the paper ran)."""
+    allow_unk: bool = False
+    """Whether `<unk>` may be filled in."""
+    n_best: int = allowed(1, minimum=1)
+    """Distinct fills to return, best first."""
+    max_rounds: int = allowed(50, minimum=0)
+    """T: visits of every blank, by the methods that go round."""
+    patience: int = allowed(1, minimum=1)
+    """Stop a sentence after this many rounds that changed nothing."""
+    start: str = allowed("beam", choices=("beam", "greedy", "random"))
+    """What the rounds start from: the forward model's beam, its greedy fill, or random words."""
+    n_candidates: float = allowed(0.01, above=0.0)
+    """K: candidates of the P-step; below 1 a share of the vocabulary."""
+    optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
+    step_size: float = allowed(10.0, above=0.0)
+    """alpha of the O-step."""
+    momentum: float = allowed(0.9, minimum=0.0, below=1.0)
+    distance: str = allowed("euclidean", choices=("euclidean", "cosine"))
+    penalty: float = allowed(0.0, minimum=0.0)
+    """lambda: weight of the vectors' length in the O-step."""
+    nearest_penalty: float = allowed(0.0, minimum=0.0)
+    """Weight of a vector's distance to the nearest word in the O-step (Cheng et al. 2018)."""
+    temperature: float = allowed(1.0, minimum=0.0)
+    """Of GSN's sampling; 0 takes the likeliest word."""
+    max_combinations: int = allowed(64, minimum=1)
+    """Blanks of unknown length: how many combinations of lengths may be tried."""
+
+
+@dataclass
+class EvalConfig:
+    """How test sets are run through a method."""
+
+    limit: int | None = allowed(None, minimum=1)
+    """Only this many templates of each set."""
+    batch_size: int = allowed(64, minimum=1)
+    """Sentences filled together, per process; fills do not depend on it."""
+
+
+@dataclass
 class Config:
     """Everything that decides a result."""
 
@@ -123,11 +181,13 @@ class Config:
     test_sets: TestSetConfig = field(default_factory=TestSetConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    method: MethodConfig = field(default_factory=MethodConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
 
 
-# The words `task=poetry`, `model=forward` and `profile=cpu` each choose a file of that folder.
-GROUPS = ("task", "model", "profile")
-_DEFAULT_CHOICE = {"task": "poetry", "model": "forward", "profile": "small"}
+# The words `task=poetry`, `model=forward`, `profile=cpu` and `method=tigs` each choose a file of that folder.
+GROUPS = ("task", "model", "profile", "method")
+_DEFAULT_CHOICE = {"task": "poetry", "model": "forward", "profile": "small", "method": "tigs"}
 _FIELDS = dotted_fields(Config)
 
 
@@ -153,6 +213,7 @@ def compose(words: Sequence[str] = ()) -> Config:
         *_group_layers("task", choices),
         *_group_layers("model", choices),
         *_group_layers("profile", choices),
+        *_group_layers("method", choices),
         *(_override_layer(word) for word in overrides),
     ]
     merged = OmegaConf.structured(Config)

@@ -26,3 +26,11 @@ class DownloadError(TigsError):
 
 class CheckpointError(TigsError):
     """A checkpoint that is missing, damaged, or made for other data."""
+
+
+class PredictionError(TigsError):
+    """A file of predictions that is damaged, incomplete, or made for another test set."""
+
+
+class InferenceError(TigsError):
+    """A template that a model cannot fill, or a model that answers with something that is no number."""

@@ -40,6 +40,8 @@ _FREE_SETTINGS = (
     "data.dir",
     "data.source",
     "test_sets.",
+    "method.",
+    "eval.",
     "trainer.accelerator",
     "trainer.devices",
     "trainer.nodes",

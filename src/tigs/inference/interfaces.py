@@ -1,0 +1,120 @@
+"""What a search may ask of a model, and what it answers. No search sees more of a model than this.
+
+Our networks offer these methods themselves; any other model can be searched through an object of a few lines that has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from torch import Tensor
+
+from tigs.data.batch import Padded
+from tigs.data.special import BLANK_ID
+from tigs.models.nll import NLL
+
+S = TypeVar("S", bound="State")
+
+
+class State(Protocol):
+    """What a model knows after a prefix; its content is the model's own affair."""
+
+    def select(self: S, rows: Tensor) -> S:
+        """The state of chosen rows, in that order; a row may be chosen many times."""
+
+
+class SequenceModel(Protocol):
+    """P(y | x), one token after the other."""
+
+    first_token: int
+    """What is read before the first token of a sentence."""
+
+    @property
+    def word_vectors(self) -> Tensor:
+        """(vocabulary, size) the input vectors of all words."""
+
+    def start(self, context: Padded) -> Any:
+        """The state before the first token is read, one row per context."""
+
+    def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
+        """Read one token per row, ids (rows) or vectors (rows, size); the output predicts the next token."""
+
+    def run(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
+        """Read a whole suffix, ids (rows, time) or vectors (rows, time, size)."""
+
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        """(..., vocabulary) of the next token, from outputs (..., size)."""
+
+    def nll(self, outputs: Tensor, targets: Tensor) -> NLL:
+        """NLL of targets (tokens), from outputs (tokens, size); no batch of logits is held."""
+
+
+class TwoSidedModel(Protocol):
+    """P(y_t | all other words, x), and a reader from each end of the sentence. It gives `</s>` no probability."""
+
+    @property
+    def left_to_right(self) -> SequenceModel:
+        """Predicts each word from those before it."""
+
+    @property
+    def right_to_left(self) -> SequenceModel:
+        """Predicts each word from those after it; reads reversed sentences."""
+
+    def joint_outputs(self, left: Tensor, right: Tensor) -> Tensor:
+        """(..., size) what the joint head sees, from both readers' outputs (..., size) for the same word."""
+
+    def joint_log_probabilities(self, outputs: Tensor) -> Tensor:
+        """(..., vocabulary) from joint outputs."""
+
+    def joint_nll(self, outputs: Tensor, targets: Tensor) -> NLL:
+        """NLL of targets (tokens), from joint outputs (tokens, size)."""
+
+
+class Templates(NamedTuple):
+    """Sentences to fill together."""
+
+    ids: tuple[str, ...]
+    """They seed every random choice, so that a fill does not depend on its neighbours in a batch."""
+    context: Padded
+    target: Padded
+    """`<blank>` in the holes."""
+
+    @property
+    def blanks(self) -> Tensor:
+        """(batch, longest) true at blanks."""
+        return self.target.ids == BLANK_ID
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of several answers."""
+
+    fill: tuple[int, ...]
+    nll: float
+
+
+@dataclass(frozen=True)
+class FillResult:
+    """A method's answer for one sentence."""
+
+    fill: tuple[int, ...]
+    """One id per blank, from left to right."""
+    nll: float | None
+    """What the method minimised, in nats over the whole sentence: the NLL under its own model; None without a model."""
+    trace: tuple[float, ...] = ()
+    """`nll` at the start and after every round."""
+    rounds: int = 0
+    model_steps: int = 0
+    """Tokens read by a decoder for one hypothesis; reading one with gradients counts as three."""
+    alternatives: tuple[Alternative, ...] = ()
+    """The `n_best` distinct fills, best first; the first is `fill` itself."""
+    unforced: tuple[int, ...] | None = None
+    """What a masked model writes when nothing makes it reproduce the template."""
+
+
+class Infiller(Protocol):
+    """A method."""
+
+    def fill(self, templates: Templates) -> list[FillResult]:
+        """One answer per template, in the same order."""
