@@ -2,6 +2,7 @@
 PYTHON ?= python3
 TASK ?= poetry
 PROFILE ?= small
+METHOD ?= tigs
 
 VENV := .venv
 STAMP := $(VENV)/.installed
@@ -16,12 +17,12 @@ SETTINGS = task=$(TASK) profile=$(PROFILE) \
 	$(if $(STRATEGY),trainer.strategy=$(STRATEGY)) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install data train test test-slow lint types format lock clean
+.PHONY: help install data train eval test test-slow lint types format lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  variables: TASK=dialog|poetry|aprc PROFILE=small|cpu|paper DATA=sample|download DATA_DIR=path MODEL=name"
-	@echo "             DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\""
+	@echo "             METHOD=name|all LIMIT=n DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\""
 
 install: $(STAMP)  ## create or refresh .venv (the other targets do it by themselves)
 
@@ -40,6 +41,9 @@ data: $(STAMP)  ## prepare the corpus of TASK and print what is in it
 
 train: $(STAMP)  ## train every model of TASK, or only MODEL
 	@$(BIN)/tigs train $(SETTINGS) $(if $(MODEL),model=$(MODEL))
+
+eval: $(STAMP)  ## fill the test sets of TASK by METHOD, or by every method with METHOD=all
+	@$(BIN)/tigs eval $(SETTINGS) method=$(METHOD) $(if $(LIMIT),eval.limit=$(LIMIT))
 
 test: $(STAMP) lint types  ## lint, types and tests, in under ten minutes
 	@$(PYTEST) -m "not slow"

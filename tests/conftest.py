@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ import pytest
 from hypothesis import settings
 
 from tigs.__main__ import main
+from tigs.config import MODELS, compose
+from tigs.data.lock import one_at_a_time
 
 settings.register_profile("tigs", deadline=None, max_examples=50)
 settings.load_profile("tigs")
@@ -25,6 +28,18 @@ WORDS = ["the", "a", "my", "this", "old", "red", "book", "song", "lamp", "was", 
 WORDS += [f"rare{number}" for number in range(150)]
 CHARACTERS = [*"春江花月夜山高水長天地人心風雨雲雪日落歸來去年今何處白青黃紅一二三千萬里東西南北"] * 20
 CHARACTERS += [chr(ord("一") + 7 * number) for number in range(400)]
+
+
+# A training of a few seconds.
+TINY = (
+    "data.sample_pairs=400",
+    "test_sets.size=10",
+    "model.hidden=16",
+    "model.heads=2",
+    "trainer.max_epochs=2",
+    "trainer.batch_size=64",
+    "trainer.accelerator=cpu",
+)
 
 
 class Ran(NamedTuple):
@@ -76,6 +91,31 @@ def small_words(corpora, tmp_path_factory):
         return [f"task={task}", f"data.dir={corpora / task}", f"data.cache_dir={cache}", "test_sets.size=30", *more]
 
     return words
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """`trained(task, *models)` gives the settings that find tiny trained models, all of them if none is named."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained"
+
+    @cache
+    def train(task, model):
+        from tigs.training.fit import train_model  # here, so that tests of light commands stay light
+
+        with one_at_a_time(shared), pytest.MonkeyPatch.context() as patch:
+            patch.setenv("WANDB_MODE", "disabled")
+            train_model(compose([*words(task), f"model={model}"]))
+
+    def words(task):
+        return [*TINY, f"task={task}", f"output_dir={shared / 'runs'}", f"data.cache_dir={shared / 'cache'}"]
+
+    def make(task, *models):
+        for model in models or MODELS:
+            train(task, model)
+        return words(task)
+
+    return make
 
 
 def _write_dialog(folder: Path, generator: random.Random) -> None:

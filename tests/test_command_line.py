@@ -36,11 +36,14 @@ raise SystemExit(code)
         (["--help"], 0),
         (["data", "--help"], 0),
         (["train", "--help"], 0),
+        (["eval", "--help"], 0),
         (["dta"], 2),
         (["data", "--jason"], 2),
         (["data", "model.hiden=3"], 2),
         (["train", "trainer.learning_rate=-1"], 2),
         (["train", "task=music"], 2),
+        (["eval", "method=tiggs"], 2),
+        (["train", "method=all"], 2),
     ],
 )
 def test_help_and_mistakes_are_answered_without_loading_anything_heavy(words, code):

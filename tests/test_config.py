@@ -11,7 +11,18 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tigs.config import MODELS, TASKS, available, compose, experiments_folder, from_plain, save, to_plain
+from tigs.config import (
+    GROUPS,
+    METHODS,
+    MODELS,
+    TASKS,
+    available,
+    compose,
+    experiments_folder,
+    from_plain,
+    save,
+    to_plain,
+)
 from tigs.errors import ConfigError
 
 PROFILES = available("profile")
@@ -47,25 +58,32 @@ def refusal(*words):
 def test_every_task_and_model_has_a_file_and_no_file_is_left_over():
     assert set(available("task")) == set(TASKS)
     assert set(available("model")) == set(MODELS)
+    assert set(available("method")) == set(METHODS)
     assert {"small", "cpu", "paper"} <= set(PROFILES)
 
 
-@pytest.mark.parametrize(
-    ("group", "name"), [(group, name) for group in ("task", "model", "profile") for name in available(group)]
-)
+@pytest.mark.parametrize(("group", "name"), [(group, name) for group in GROUPS for name in available(group)])
 def test_every_shipped_file_loads_alone(group, name):
     config = compose([f"{group}={name}"])
     assert (config.profile if group == "profile" else getattr(config, group).name) == name
 
 
-@pytest.mark.parametrize(("task", "model", "profile"), list(itertools.product(TASKS, MODELS, PROFILES)))
-def test_a_composed_config_is_its_files_merged_in_the_documented_order(task, model, profile):
+# The methods in turn: 9 of them beside 54 combinations of the rest.
+COMBINATIONS = [
+    (*rest, method)
+    for rest, method in zip(itertools.product(TASKS, PROFILES, MODELS), itertools.cycle(METHODS), strict=False)
+]
+
+
+@pytest.mark.parametrize(("task", "profile", "model", "method"), COMBINATIONS)
+def test_a_composed_config_is_its_files_merged_in_the_documented_order(task, profile, model, method):
     def read(group, name):
         return yaml.safe_load((experiments_folder() / group / f"{name}.yaml").read_text(encoding="utf-8"))
 
-    layers = [read("task", task), read("model", model), read("profile", profile)]
-    parts = [layers[-1].pop("by_task", {}).get(task), layers[-1].pop("by_model", {}).get(model)]
-    composed = to_plain(compose([f"task={task}", f"model={model}", f"profile={profile}"]))
+    chosen = {"task": task, "model": model, "method": method, "profile": profile}
+    layers = [read(group, name) for group, name in chosen.items()]
+    parts = [layers[-1].pop(f"by_{group}", {}).get(chosen[group]) for group in ("task", "model", "method")]
+    composed = to_plain(compose([f"{group}={name}" for group, name in chosen.items()]))
     # Whatever no file sets has to keep its default.
     assert composed == merged_by_hand(to_plain(from_plain({}, "")), *layers, *parts, {"profile": profile})
 
@@ -138,7 +156,7 @@ def test_an_unknown_key_names_the_nearest_and_the_word(word, nearest):
 
 
 def test_a_key_like_no_other_lists_what_there_is():
-    assert "data, model, output_dir" in refusal("qqqq=1")
+    assert "data, eval, method, model, output_dir" in refusal("qqqq=1")
 
 
 @pytest.mark.parametrize("group", ["task", "model", "profile"])
@@ -158,6 +176,7 @@ def test_an_unknown_key_in_a_file_names_the_file_and_the_nearest(experiments, gr
         ({"by_task": {"poetry": {"model": {"layrs": 1}}}}, "by_task.poetry.model.layrs", "by_task.poetry.model.layers"),
         ({"by_model": {"bi-rnn": {"seed": 1}}}, "by_model.bi-rnn", "by_model.birnn"),
         ({"by_model": {"birnn": {"sed": 1}}}, "by_model.birnn.sed", "by_model.birnn.seed"),
+        ({"by_method": {"tig": {"seed": 1}}}, "by_method.tig", "by_method.tigs"),
         ({"by_tasks": {"poetry": {"seed": 1}}}, "by_tasks", "by_task"),
     ],
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tigs import __version__
-from tigs.config import TASKS, Config, available, compose
+from tigs.config import METHODS, TASKS, Config, available, compose
 from tigs.errors import TigsError
 
 
@@ -20,6 +20,8 @@ class Command(NamedTuple):
     summary: str
     module: str
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+    own_words: tuple[str, ...] = ()
+    """Words that look like settings but are for the command itself to understand."""
 
 
 def _data_options(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +36,18 @@ def _bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("train",), help="what to measure")
 
 
+def _infill_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", metavar="TEXT", help="a sentence with ____ for a token, ____{1,3} for one to three")
+    parser.add_argument("--context", metavar="TEXT", default="", help="what the sentence answers to")
+
+
 COMMANDS = {
     "data": Command("prepare a task's corpus and say what is in it", "data", _data_options),
     "train": Command("train every model of a task, or one with model=NAME", "train"),
+    "eval": Command(
+        "fill the test sets by a method, or by every one with method=all", "eval", own_words=("method=all",)
+    ),
+    "infill": Command("fill the gaps of one sentence", "infill", _infill_options),
     "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options),
     "show": Command("say what a checkpoint is", "show", _show_options),
 }
@@ -44,6 +55,7 @@ COMMANDS = {
 _SETTINGS = """settings (key=value, in any order):
   task=NAME            {tasks}
   profile=NAME         {profiles}
+  method=NAME          {methods}
   data.dir=PATH        read the publisher's files from a folder
   data.source=NAME     sample (built in), download, folder
   ...                  any key of the files in experiments/, for example vocabulary.size=4000
@@ -66,9 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    config = compose(options.settings)
+    command = COMMANDS[options.command]
+    config = compose([word for word in options.settings if word not in command.own_words])
     run: Callable[[Config, argparse.Namespace], None]
-    run = importlib.import_module(f"tigs.commands.{COMMANDS[options.command].module}").run
+    run = importlib.import_module(f"tigs.commands.{command.module}").run
     run(config, options)
     return 0
 
@@ -88,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tigs", description="Text infilling by inference.")
     parser.add_argument("--version", action="version", version=f"tigs {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    settings = _SETTINGS.format(tasks=", ".join(TASKS), profiles=", ".join(available("profile")))
+    settings = _SETTINGS.format(
+        tasks=", ".join(TASKS), profiles=", ".join(available("profile")), methods=", ".join(METHODS)
+    )
     for name, command in COMMANDS.items():
         subparser = subparsers.add_parser(
             name,

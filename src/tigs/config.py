@@ -1,8 +1,8 @@
 """The configuration: what may be set, in dataclasses, and how YAML files and `key=value` words become one of them.
 
-The order of merging is: defaults here, `experiments/task/<task>.yaml`, `model/<model>.yaml`, `profile/<profile>.yaml`, the
-profile's own sections for this task (`by_task`) and model (`by_model`), `method/<method>.yaml`, and last the words of the
-command line.
+The order of merging is: defaults here, `experiments/task/<task>.yaml`, `model/<model>.yaml`, `method/<method>.yaml`,
+`profile/<profile>.yaml`, the profile's own sections for this task (`by_task`), model (`by_model`) and method (`by_method`), and
+last the words of the command line.
 The checks themselves are in `validation.py`. Nothing here imports torch: `tigs --help` and a mistyped key answer at once.
 """
 
@@ -187,6 +187,8 @@ class Config:
 
 # The words `task=poetry`, `model=forward`, `profile=cpu` and `method=tigs` each choose a file of that folder.
 GROUPS = ("task", "model", "profile", "method")
+# A profile may have sections for one of these.
+CHOOSERS = ("task", "model", "method")
 _DEFAULT_CHOICE = {"task": "poetry", "model": "forward", "profile": "small", "method": "tigs"}
 _FIELDS = dotted_fields(Config)
 
@@ -209,13 +211,8 @@ def compose(words: Sequence[str] = ()) -> Config:
         ConfigError: for an unknown file or key, a wrong type, a value out of range, or a contradiction.
     """
     choices, overrides = _split_words(words)
-    layers = [
-        *_group_layers("task", choices),
-        *_group_layers("model", choices),
-        *_group_layers("profile", choices),
-        *_group_layers("method", choices),
-        *(_override_layer(word) for word in overrides),
-    ]
+    layers = [layer for group in ("task", "model", "method", "profile") for layer in _group_layers(group, choices)]
+    layers += [_override_layer(word) for word in overrides]
     merged = OmegaConf.structured(Config)
     for origin, values in layers:
         merged = merge_values(merged, values, origin)
@@ -275,15 +272,15 @@ def _group_layers(group: str, choices: dict[str, str]) -> list[tuple[Origin, dic
     origin = Origin(f"experiments/{group}/{path.name}")
     values = parse_yaml(path.read_text(encoding="utf-8"), origin)
     check_keys(values, _fields_of(group), origin)
-    parts = [(values.pop(f"by_{chooser}", None) or {}).get(choices[chooser]) for chooser in ("task", "model")]
+    parts = [(values.pop(f"by_{chooser}", None) or {}).get(choices[chooser]) for chooser in CHOOSERS]
     return [(origin, layer) for layer in (values, *parts) if layer]
 
 
 def _fields_of(group: str) -> dict[str, Any]:
-    """What a file of the group may set; a profile may set everything for one task or one model alone, too."""
+    """What a file of the group may set; a profile may set everything for one task, model or method alone, too."""
     fields = dict(_FIELDS)
     if group == "profile":
-        for chooser in ("task", "model"):
+        for chooser in CHOOSERS:
             fields[f"by_{chooser}"] = Config
             for name in available(chooser):
                 fields |= {f"by_{chooser}.{name}": Config}

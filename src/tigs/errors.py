@@ -34,3 +34,7 @@ class PredictionError(TigsError):
 
 class InferenceError(TigsError):
     """A template that a model cannot fill, or a model that answers with something that is no number."""
+
+
+class EvaluationError(TigsError):
+    """Figures that cannot be made, a damaged file of figures, or figures that must not stand beside each other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import netrc
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -71,6 +71,12 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
 def log_table(logger: WandbLogger, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Show a table in the run."""
     logger.log_table(key=key, columns=list(columns), data=[list(row) for row in rows])
+
+
+def log_result(logger: WandbLogger, *, config: Mapping[str, Any], summary: Mapping[str, float]) -> None:
+    """What a run is and came to, for the columns of W&B's table of runs; a value given again replaces the old one."""
+    logger.experiment.config.update(dict(config), allow_val_change=True)
+    logger.experiment.summary.update(dict(summary))
 
 
 def finish() -> None:

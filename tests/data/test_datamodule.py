@@ -7,6 +7,7 @@ import torch
 
 from tigs.config import TASKS, compose
 from tigs.data.datamodule import FitDataModule, PredictDataModule
+from tigs.data.prepare import prepare
 from tigs.data.special import BLANK_ID, PAD_ID
 
 
@@ -95,38 +96,57 @@ def test_processes_share_the_batches_of_one(config):
 # Predicting
 
 
+def ids_of(loader):
+    return [[item.template.id for item in batch.items] for batch in loader]
+
+
+@pytest.fixture
+def predicting(config):
+    def make(task, number=0, **arguments):
+        own = config(task, "eval.batch_size=7")
+        return PredictDataModule(own, prepare(own).test_sets()[number].items, **arguments)
+
+    return make
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_every_template_of_every_set_comes_exactly_once(config, task):
-    module = PredictDataModule(config(task), batch_size=7)
-    loaders, test_sets = module.predict_dataloader(), module.prepared.test_sets()
-    assert len(loaders) == len(test_sets) == 6
-    for loader, test_set in zip(loaders, test_sets, strict=True):
-        batches = list(loader)
-        items = [item for batch in batches for item in batch.items]
-        assert sorted(items, key=lambda item: item.template.id) == sorted(
-            test_set.items, key=lambda item: item.template.id
-        )
-        assert len(loader) == len(batches)
-        lengths = [len(item.template.tokens) for item in items]
-        assert lengths == sorted(lengths)
+def test_every_template_comes_exactly_once_among_those_of_like_length(predicting, task):
+    module = predicting(task)
+    loader = module.predict_dataloader()
+    batches = list(loader)
+    assert len(loader) == len(batches)
+    assert [len(batch.items) for batch in batches[:-1]] == [7] * (len(batches) - 1)
+    items = [item for batch in batches for item in batch.items]
+    assert sorted(items, key=lambda item: item.template.id) == sorted(module.items, key=lambda item: item.template.id)
+    lengths = [len(item.template.tokens) for item in items]
+    assert lengths == sorted(lengths)
 
 
 @pytest.mark.parametrize("n_processes", [2, 3, 50])
-def test_processes_share_the_templates_without_repeats(config, n_processes):
-    module = PredictDataModule(config("dialog"), batch_size=7)
-    parts = [at(module, rank, n_processes).predict_dataloader()[0] for rank in range(n_processes)]
-    ids = [[item.template.id for batch in loader for item in batch.items] for loader in parts]
-    assert sorted(identifier for own in ids for identifier in own) == sorted(
-        item.template.id for item in module.prepared.test_sets()[0].items
+def test_processes_share_the_batches_of_one_without_repeats(predicting, n_processes):
+    module = predicting("dialog")
+    alone = ids_of(module.predict_dataloader())
+    parts = [ids_of(at(module, rank, n_processes).predict_dataloader()) for rank in range(n_processes)]
+    assert sorted(batch for part in parts for batch in part) == sorted(alone)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_what_is_done_is_left_out_and_the_rest_keeps_its_neighbours(predicting):
+    alone = ids_of(predicting("dialog").predict_dataloader())
+    done = {*alone[0], *alone[2][:3]}
+    left = ids_of(predicting("dialog", done=lambda: done).predict_dataloader())
+    assert left == [alone[1], alone[2][3:], *alone[3:]]
+    assert (
+        ids_of(predicting("dialog", done=lambda: {name for batch in alone for name in batch}).predict_dataloader())
+        == []
     )
-    assert max(map(len, ids)) - min(map(len, ids)) <= 1
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_tensors_of_a_batch_are_its_templates(config, task):
-    module = PredictDataModule(config(task), batch_size=7)
+def test_the_tensors_of_a_batch_are_its_templates(predicting, task):
+    module = predicting(task, 3)
     vocabulary = module.prepared.vocabulary
-    for batch in module.predict_dataloader()[3]:
+    for batch in module.predict_dataloader():
         for number, item in enumerate(batch.items):
             ids = batch.target.ids[number]
             assert (ids == BLANK_ID).nonzero()[:, 0].tolist() == list(item.template.blank_positions)
@@ -135,9 +155,9 @@ def test_the_tensors_of_a_batch_are_its_templates(config, task):
             assert (ids[len(item.template.tokens) :] == PAD_ID).all()
 
 
-def test_a_batch_moves_to_its_device_with_its_items(config):
-    module = PredictDataModule(config("poetry"), batch_size=7)
-    batch = next(iter(module.predict_dataloader()[0]))
+def test_a_batch_moves_to_its_device_with_its_items(predicting):
+    module = predicting("poetry")
+    batch = next(iter(module.predict_dataloader()))
     moved = module.transfer_batch_to_device(batch, torch.device("meta"), 0)
     assert moved.items == batch.items
     tensors = (*moved.context, *moved.target)

@@ -43,7 +43,7 @@ def test_a_set_is_the_same_on_every_machine(sets):
 
 def test_a_set_of_the_built_in_sample_is_the_same_on_every_machine(tmp_path):
     words = ["task=aprc", "data.sample_pairs=500", "test_sets.size=20", f"data.cache_dir={tmp_path}"]
-    test_set = prepare(compose(words)).test_set("random", 0.5)
+    (test_set,) = (one for one in prepare(compose(words)).test_sets() if one.name == "random-50")
     assert len(test_set.items) == 20
     assert test_set.hash == PINNED_SAMPLE
 

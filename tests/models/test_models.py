@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from tigs.config import MODELS
-from tigs.data.batch import Batch, Padded, pad
+from tigs.data.batch import Batch, pad
 from tigs.data.special import END_ID, START_ID
 
 N_TOKENS = 23
@@ -75,37 +75,6 @@ def test_a_causal_prediction_never_depends_on_later_tokens(make_model, make_batc
         after = model.log_probabilities(outputs)
         torch.testing.assert_close(after[:, :position], before[:, :position], **TOLERANCE)
         assert not torch.allclose(after[:, position], before[:, position], atol=1e-4)
-
-
-@pytest.mark.parametrize("has_context", [True, False])
-@torch.no_grad()
-def test_birnn_never_sees_the_token_it_predicts_but_sees_all_others(make_model, make_batch, has_context):
-    model, batch = make_model("birnn", has_context=has_context), make_batch("birnn", has_context=has_context)
-    before = model.joint_log_probabilities(batch.context, batch.target)
-    for row, length in enumerate(batch.target.lengths.tolist()):
-        for position in range(length):
-            ids = batch.target.ids.clone()
-            ids[row, position] = 5 + (ids[row, position] - 4) % (N_TOKENS - 5)
-            after = model.joint_log_probabilities(batch.context, Padded(ids, batch.target.lengths))
-            torch.testing.assert_close(after[row, position], before[row, position], **TOLERANCE)
-            others = [other for other in range(length) if other != position]
-            assert not any(torch.allclose(after[row, other], before[row, other], atol=1e-7) for other in others)
-
-
-@torch.no_grad()
-def test_birnn_directional_heads_see_one_side_only(make_model, make_batch):
-    model, batch = make_model("birnn"), make_batch("birnn", lengths=(6,))
-    before = model.head_states(batch.context, batch.target)
-    position = 3
-    ids = batch.target.ids.clone()
-    ids[0, position] = 5 + (ids[0, position] - 4) % (N_TOKENS - 5)
-    after = model.head_states(batch.context, Padded(ids, batch.target.lengths))
-    torch.testing.assert_close(
-        after.left_to_right[0, : position + 1], before.left_to_right[0, : position + 1], **TOLERANCE
-    )
-    torch.testing.assert_close(after.right_to_left[0, position:], before.right_to_left[0, position:], **TOLERANCE)
-    assert not torch.allclose(after.left_to_right[0, position + 1], before.left_to_right[0, position + 1], atol=1e-6)
-    assert not torch.allclose(after.right_to_left[0, position - 1], before.right_to_left[0, position - 1], atol=1e-6)
 
 
 @pytest.mark.parametrize("has_context", [True, False])

@@ -9,6 +9,7 @@ from torch import nn
 
 from tigs.models import nll as nll_module
 from tigs.models.nll import projected_nll
+from tigs.training.memory import peak_memory
 
 
 def _problem(n_tokens, hidden, vocabulary, dtype=torch.float64):
@@ -85,11 +86,5 @@ def test_memory_never_holds_a_batch_of_logits(n_tokens):
     """The peak of what the computation allocates stays below one batch of logits, however many tokens there are."""
     vocabulary, hidden = 20_000, 16
     states, projection, targets = _problem(n_tokens, hidden, vocabulary, torch.float32)
-    with torch.profiler.profile(profile_memory=True) as profiler:
-        projected_nll(states, projection, targets).total.backward()
-    sizes, peak = 0, 0
-    for event in sorted(profiler.profiler.kineto_results.events(), key=lambda event: event.start_ns()):
-        if event.name() == "[memory]":
-            sizes += event.nbytes()
-            peak = max(peak, sizes)
+    peak = peak_memory(lambda: projected_nll(states, projection, targets).total.backward())
     assert 0 < peak < n_tokens * vocabulary * 4

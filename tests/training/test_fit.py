@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -113,6 +114,36 @@ def test_damaged_and_foreign_files_are_refused(tiny_words, tmp_path):
     ):
         with pytest.raises(CheckpointError, match=problem):
             load_model(file)
+
+
+def _bytes_read():
+    """By this process so far."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux says how much a process has read")
+def test_what_a_checkpoint_says_is_read_without_its_weights(tiny_words):
+    config = compose([*tiny_words, "model=forward", "model.hidden=64"])
+    train_model(config)
+    path = model_folder(config) / "last.ckpt"
+    before = _bytes_read()
+    assert read_description(path).model == "forward"
+    assert _bytes_read() - before < path.stat().st_size / 3
+
+
+def test_a_training_that_goes_on_reads_its_checkpoint_once_before_lightning_does(tiny_words, monkeypatch):
+    config = compose([*tiny_words, "model=forward"])
+    train_model(config)
+    (model_folder(config) / "finished.json").unlink()
+    read, load = [], torch.load
+
+    def note_and_load(file, *arguments, **options):
+        read.append(Path(getattr(file, "name", file)).name)
+        return load(file, *arguments, **options)
+
+    monkeypatch.setattr(torch, "load", note_and_load)
+    train_model(config)
+    assert read == ["last.ckpt", "last.ckpt", "best.ckpt"]
 
 
 def test_the_commands_print_tables_and_json(tiny_words, capsys):

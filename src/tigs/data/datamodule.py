@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import pytorch_lightning as lightning
 import torch
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from tigs.config import Config
 from tigs.data.batch import Batch, Padded, pad
 from tigs.data.bucket import BucketSampler
 from tigs.data.dataset import PairDataset
 from tigs.data.prepare import PreparedData, prepare
-from tigs.data.test_sets import TestItem, TestSet
+from tigs.data.test_sets import TestItem
 from tigs.data.vocabulary import Vocabulary
 
 
@@ -88,42 +88,44 @@ class TemplateBatch(NamedTuple):
 
 
 class PredictDataModule(_PreparedDataModule):
-    """The test sets of a task, one loader each, in batches of like length. Each process gets its own part, without repeats."""
+    """Templates in batches of like length that depend neither on the number of processes nor on what was done before.
 
-    def __init__(self, config: Config, *, batch_size: int) -> None:
+    So a sentence has the same neighbours, and its figures the same last digit, in every run. The Trainer must be made with
+    `use_distributed_sampler=False`: each process takes whole batches of its own.
+    """
+
+    def __init__(
+        self, config: Config, items: Sequence[TestItem], *, done: Callable[[], Collection[str]] = frozenset
+    ) -> None:
+        """Hold the templates.
+
+        Args:
+            config: names the data, and the size of batches in `eval.batch_size`.
+            items: what to fill.
+            done: ids of templates to leave out. It is asked by every process before any of them has begun, because
+                Lightning lets none go on until all have their loaders; so all of them hear the same.
+        """
         super().__init__(config)
-        self.batch_size = batch_size
+        self.items, self.done = items, done
+        # With fewer batches than processes some have nothing to do.
+        self.allow_zero_length_dataloader_with_multiple_devices = True
 
-    def predict_dataloader(self) -> list[DataLoader[TemplateBatch]]:
-        """In the order of `PreparedData.test_sets()`."""
-        return [self._loader(test_set) for test_set in self.prepared.test_sets()]
+    def predict_dataloader(self) -> DataLoader[TemplateBatch]:
+        """Shortest first; of a batch that is partly done, the rest."""
+        rank, n_processes = self._place()
+        done, size = set(self.done()), self.config.eval.batch_size
+        by_length = sorted(self.items, key=lambda item: len(item.template.tokens))
+        batches = [by_length[first : first + size] for first in range(0, len(by_length), size)]
+        left = [[item for item in batch if item.template.id not in done] for batch in batches]
+        vocabulary = self.prepared.vocabulary
+        return DataLoader(
+            [batch for batch in left if batch][rank::n_processes],  # type: ignore[arg-type]
+            batch_size=None,
+            collate_fn=lambda items: TemplateBatch.make(items, vocabulary),
+        )
 
     def transfer_batch_to_device(
         self, batch: TemplateBatch, device: torch.device, dataloader_idx: int
     ) -> TemplateBatch:
         """Only the tensors move."""
         return TemplateBatch(batch.items, batch.context.to(device), batch.target.to(device))
-
-    def _loader(self, test_set: TestSet) -> DataLoader[TemplateBatch]:
-        rank, n_processes = self._place()
-        vocabulary = self.prepared.vocabulary
-        return DataLoader(
-            test_set.items,  # type: ignore[arg-type]
-            batch_size=self.batch_size,
-            sampler=_LengthOrder(test_set.items, rank, n_processes),
-            collate_fn=lambda items: TemplateBatch.make(items, vocabulary),
-        )
-
-
-class _LengthOrder(Sampler[int]):
-    """The items of one process, shortest first."""
-
-    def __init__(self, items: Iterable[TestItem], rank: int, n_processes: int) -> None:
-        lengths = [len(item.template.tokens) for item in items]
-        self.order = sorted(range(len(lengths)), key=lengths.__getitem__)[rank::n_processes]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.order)
-
-    def __len__(self) -> int:
-        return len(self.order)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tigs.data.corpora.pairs import SPLITS, Corpus, Pair
 from tigs.data.lock import one_at_a_time
 from tigs.data.source import corpus_name, find_source_files, read_corpus
 from tigs.data.special import SPECIAL_TOKENS, UNK_ID
-from tigs.data.test_sets import TestSet, load_test_set, make_test_sets, save_test_set, set_name
+from tigs.data.test_sets import TestSet, load_test_set, make_test_sets, save_test_set
 from tigs.data.vocabulary import Vocabulary
 from tigs.errors import DataError
 from tigs.progress import working
@@ -54,10 +54,6 @@ class PreparedData:
     def split(self, name: str) -> datasets.Dataset:
         """Columns `context`, `target` (space-joined tokens), `context_ids`, `target_ids`."""
         return datasets.load_from_disk(str(self.folder / name))
-
-    def test_set(self, strategy: str, ratio: float) -> TestSet:
-        """One of the stored test sets."""
-        return load_test_set(self.folder / "test_sets" / f"{set_name(strategy, ratio)}.jsonl")
 
     def test_sets(self) -> list[TestSet]:
         """All stored test sets, in the order of the configuration."""
@@ -181,11 +177,18 @@ def _cache_key(config: Config, files: list[Path]) -> str:
 
 def _file_hash(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
+        found = path.stat()
+        return _content_hash(path, found.st_size, found.st_mtime_ns)
     except OSError as error:
         problem = f"{path}: cannot be read ({error.strerror})"
         raise DataError(problem, remedy="Make it a readable file, or remove it") from error
+
+
+@cache
+def _content_hash(path: Path, size: int, modified: int) -> bytes:
+    """A command that trains many models asks for the same files again and again; size and time tell when one was changed."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()
 
 
 def _code_files() -> list[Path]:

@@ -34,9 +34,6 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def __contains__(self, token: str) -> bool:
-        return token in self._ids
-
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {token: index for index, token in enumerate(self.tokens)}

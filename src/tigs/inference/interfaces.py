@@ -54,12 +54,15 @@ class TwoSidedModel(Protocol):
     """P(y_t | all other words, x), and a reader from each end of the sentence. It gives `</s>` no probability."""
 
     @property
-    def left_to_right(self) -> SequenceModel:
+    def left_reader(self) -> SequenceModel:
         """Predicts each word from those before it."""
 
     @property
-    def right_to_left(self) -> SequenceModel:
+    def right_reader(self) -> SequenceModel:
         """Predicts each word from those after it; reads reversed sentences."""
+
+    def start_both(self, context: Padded) -> tuple[Any, Any]:
+        """The states of both readers before their first token; the context is encoded once."""
 
     def joint_outputs(self, left: Tensor, right: Tensor) -> Tensor:
         """(..., size) what the joint head sees, from both readers' outputs (..., size) for the same word."""
@@ -84,6 +87,24 @@ class Templates(NamedTuple):
     def blanks(self) -> Tensor:
         """(batch, longest) true at blanks."""
         return self.target.ids == BLANK_ID
+
+    def fills(self, words: Tensor) -> list[tuple[int, ...]]:
+        """What stands in the blanks of whole sentences (batch, longest)."""
+        return [tuple(row[blank].tolist()) for row, blank in zip(words, self.blanks, strict=True)]
+
+    @property
+    def reversed(self) -> Templates:
+        """The same sentences from their last word to their first."""
+        return Templates(self.ids, self.context, self.target.reversed)
+
+    def part(self, first: int, last: int) -> Templates:
+        """The sentences from `first` to before `last`, no longer padded than they need."""
+
+        def cut(padded: Padded) -> Padded:
+            lengths = padded.lengths[first:last]
+            return Padded(padded.ids[first:last, : int(lengths.max())], lengths)
+
+        return Templates(self.ids[first:last], cut(self.context), cut(self.target))
 
 
 @dataclass(frozen=True)

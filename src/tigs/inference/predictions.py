@@ -5,12 +5,14 @@ Each line holds its template and reference, so that figures can be made again fr
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tigs.config import Config
 from tigs.data.special import BLANK
 from tigs.data.test_sets import set_name
 from tigs.errors import PredictionError
@@ -19,7 +21,8 @@ FORMAT_VERSION = 1
 _TOKEN_FIELDS = ("context", "template", "reference", "fill", "unforced")
 
 
-@dataclass(frozen=True)
+# Not frozen, because Lightning's predict loop copies what it returns and refuses to copy frozen ones.
+@dataclass
 class Prediction:
     """A template and what a method made of it."""
 
@@ -80,6 +83,18 @@ class Header:
         """For example `random-25`."""
         return set_name(self.strategy, self.ratio)
 
+    @property
+    def identity(self) -> str:
+        """Equal identities mean equal predictions for every template that both files hold, but for the time they took."""
+        deciding = {
+            "format": self.format_version,
+            "method": self.config.get("method"),
+            "seed": self.config.get("seed"),
+            "checkpoints": {model: about.get("hash") for model, about in self.checkpoints.items()},
+            "test_set": self.test_set_hash,
+        }
+        return hashlib.blake2b(json.dumps(deciding, sort_keys=True).encode(), digest_size=8).hexdigest()
+
 
 @dataclass(frozen=True)
 class PredictionFile:
@@ -87,6 +102,11 @@ class PredictionFile:
 
     header: Header
     predictions: tuple[Prediction, ...]
+
+
+def predictions_folder(config: Config) -> Path:
+    """Where the predictions of a method stand, one file per test set."""
+    return Path(config.output_dir) / config.task.name / config.profile / "predictions" / config.method.name
 
 
 def to_line(record: Header | Prediction) -> str:
@@ -165,7 +185,7 @@ def _parse(line: str, where: str, kind: type[Header] | type[Prediction]) -> dict
     except ValueError as error:
         raise _broken(where, "the line is cut off or not JSON") from error
     names = {field.name for field in fields(kind)}
-    if not isinstance(values, dict) or not set(values) <= names or "config" in names and set(values) != names:
+    if not isinstance(values, dict) or not set(values) <= names or ("config" in names and set(values) != names):
         raise _broken(where, f"not a line of a prediction file ({kind.__name__.lower()} expected)")
     return values
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tigs.data.batch import Padded
+from tigs.data.special import PAD_ID
 from tigs.models.lstm import BiLSTM
 
 
@@ -43,6 +44,17 @@ class Encoder(nn.Module):
         bias = torch.zeros(context.ids.shape, dtype=values.dtype, device=values.device)
         bias.masked_fill_(~context.mask, float("-inf"))  # (batch, context)
         return Memory(values, self.key(values), bias), summary
+
+
+def build_encoder(n_tokens: int, *, hidden: int, layers: int, dropout: float) -> Encoder:
+    """An encoder with word vectors of its own."""
+    embedding = nn.Embedding(n_tokens, hidden, padding_idx=PAD_ID)
+    return Encoder(embedding, hidden=hidden, layers=layers, dropout=dropout)
+
+
+def encode(encoder: Encoder | None, context: Padded) -> tuple[Memory, Tensor] | tuple[None, None]:
+    """What a decoder starts from; nothing without an encoder."""
+    return (None, None) if encoder is None else encoder(context)
 
 
 def attend(query: Tensor, memory: Memory) -> Tensor:

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from tigs.data.batch import Batch, Padded
 from tigs.data.special import END_ID, PAD_ID, START_ID
-from tigs.models.attention import Encoder
-from tigs.models.decoder import Decoder
+from tigs.models.attention import build_encoder, encode
+from tigs.models.autoregressive import Recurrent
+from tigs.models.decoder import Decoder, DecoderState
 from tigs.models.lstm import reverse
 from tigs.models.nll import NLL, projected_nll
 
@@ -27,6 +28,14 @@ class HeadStates(NamedTuple):
     right_to_left: Tensor
 
 
+class Reader(Recurrent):
+    """One of the two decoders with its head. No module: its weights stand in the network under their old names."""
+
+    def __init__(self, network: BiRNN, *, decoder: Decoder, projection: nn.Linear, first_token: int) -> None:
+        self.embedding, self.dropout, self.encoder = network.embedding, network.dropout, network.encoder
+        self.decoder, self.projection, self.first_token = decoder, projection, first_token
+
+
 class BiRNN(nn.Module):
     """Two decoders over the same sentence, one from each end."""
 
@@ -34,11 +43,7 @@ class BiRNN(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(n_tokens, hidden, padding_idx=PAD_ID)
         self.dropout = nn.Dropout(dropout)
-        self.encoder = (
-            Encoder(nn.Embedding(n_tokens, hidden, padding_idx=PAD_ID), hidden=hidden, layers=layers, dropout=dropout)
-            if has_context
-            else None
-        )
+        self.encoder = build_encoder(n_tokens, hidden=hidden, layers=layers, dropout=dropout) if has_context else None
         self.left_to_right = Decoder(hidden=hidden, layers=layers, dropout=dropout, has_context=has_context)
         self.right_to_left = Decoder(hidden=hidden, layers=layers, dropout=dropout, has_context=has_context)
         self.joint_layer = nn.Linear(2 * hidden, hidden)
@@ -46,25 +51,45 @@ class BiRNN(nn.Module):
         self.left_to_right_projection = nn.Linear(hidden, n_tokens)
         self.right_to_left_projection = nn.Linear(hidden, n_tokens)
 
+    @property
+    def left_reader(self) -> Reader:
+        """Predicts each word from those before it."""
+        projection = self.left_to_right_projection
+        return Reader(self, decoder=self.left_to_right, projection=projection, first_token=START_ID)
+
+    @property
+    def right_reader(self) -> Reader:
+        """Predicts each word from those after it; reads reversed sentences.
+
+        It starts at `</s>`, so that it knows the end as the other knows `<s>`.
+        """
+        projection = self.right_to_left_projection
+        return Reader(self, decoder=self.right_to_left, projection=projection, first_token=END_ID)
+
+    def start_both(self, context: Padded) -> tuple[DecoderState, DecoderState]:
+        """Both readers' states before their first token; the context is encoded once."""
+        memory, summary = encode(self.encoder, context)
+        n_rows = len(context.lengths)
+        return self.left_to_right.start(n_rows, memory, summary), self.right_to_left.start(n_rows, memory, summary)
+
+    def joint_outputs(self, left: Tensor, right: Tensor) -> Tensor:
+        """(..., hidden) what the joint head projects, from both readers' outputs (..., hidden) for the same word."""
+        return self.dropout(torch.tanh(self.joint_layer(torch.cat([left, right], dim=-1))))
+
+    def joint_log_probabilities(self, outputs: Tensor) -> Tensor:
+        """log P(y_t | all others, x): (..., vocabulary), from joint outputs (..., hidden)."""
+        return torch.log_softmax(self.joint_projection(outputs), dim=-1)
+
+    def joint_nll(self, outputs: Tensor, targets: Tensor) -> NLL:
+        """NLL of targets (tokens) given all others, from joint outputs (tokens, hidden)."""
+        return projected_nll(outputs, self.joint_projection, targets)
+
     def head_states(self, context: Padded, target: Padded) -> HeadStates:
         """What the heads see at each position of the target."""
-        memory, summary = self.encoder(context) if self.encoder is not None else (None, None)
-
-        def read(decoder: Decoder, tokens: Padded, first: int) -> Tensor:
-            # `<s> y_1 ... y_{m-1}`: the last token is never read, as nothing follows it in this direction.
-            inputs = torch.cat([torch.full_like(tokens.ids[:, :1], first), tokens.ids[:, :-1]], dim=1)
-            state = decoder.start(len(tokens.lengths), memory, summary)
-            return decoder.run(state, self.dropout(self.embedding(inputs)))[0]  # (batch, time, hidden)
-
-        left = read(self.left_to_right, target, START_ID)
-        # The reader from the right starts at `</s>`, so that it knows the end as the other knows `<s>`.
-        right = reverse(read(self.right_to_left, target.reversed, END_ID), target)
-        joint = self.dropout(torch.tanh(self.joint_layer(torch.cat([left, right], dim=-1))))
-        return HeadStates(joint, left, right)
-
-    def joint_log_probabilities(self, context: Padded, target: Padded) -> Tensor:
-        """log P(y_t | all others, x) for every t: (batch, time, vocabulary)."""
-        return torch.log_softmax(self.joint_projection(self.head_states(context, target).joint), dim=-1)
+        left_state, right_state = self.start_both(context)
+        left = _read(self.left_reader, left_state, target)
+        right = reverse(_read(self.right_reader, right_state, target.reversed), target)
+        return HeadStates(self.joint_outputs(left, right), left, right)
 
     def forward(self, batch: Batch) -> dict[str, NLL]:
         """NLL of the targets by each head (`</s>` has none); training minimises the sum. The joint one is a pseudo-likelihood."""
@@ -72,7 +97,14 @@ class BiRNN(nn.Module):
         mask = batch.target.mask
         targets = batch.target.ids[mask]  # (tokens)
         return {
-            "nll": projected_nll(states.joint[mask], self.joint_projection, targets),
-            "nll_left_to_right": projected_nll(states.left_to_right[mask], self.left_to_right_projection, targets),
-            "nll_right_to_left": projected_nll(states.right_to_left[mask], self.right_to_left_projection, targets),
+            "nll": self.joint_nll(states.joint[mask], targets),
+            "nll_left_to_right": self.left_reader.nll(states.left_to_right[mask], targets),
+            "nll_right_to_left": self.right_reader.nll(states.right_to_left[mask], targets),
         }
+
+
+def _read(reader: Reader, state: DecoderState, tokens: Padded) -> Tensor:
+    """Outputs (batch, time, hidden) that predict each token from those the reader met before it."""
+    # `<s> y_1 ... y_{m-1}`: the last token is never read, as nothing follows it in this direction.
+    inputs = torch.cat([torch.full_like(tokens.ids[:, :1], reader.first_token), tokens.ids[:, :-1]], dim=1)
+    return reader.run(state, inputs)[0]

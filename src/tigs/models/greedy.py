@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import torch
 from torch import Tensor
 
 from tigs.data.batch import Padded
-from tigs.data.special import BLANK_ID, SPECIAL_TOKENS, START_ID, UNK_ID
+from tigs.data.special import BLANK_ID, SPECIAL_TOKENS, UNK_ID
+from tigs.models.autoregressive import Autoregressive
 from tigs.models.birnn import BiRNN
 
 
-class Stepwise(Protocol):
-    """A model that reads one token at a time. Its state is its own affair."""
-
-    def start(self, context: Padded) -> Any:
-        """The state before `<s>`."""
-
-    def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
-        """Read one token per row."""
-
-    def log_probabilities(self, outputs: Tensor) -> Tensor:
-        """(batch, vocabulary) of the next token."""
-
-
-def fill_left_to_right(model: Stepwise, context: Padded, template: Padded) -> Padded:
+def fill_left_to_right(model: Autoregressive, context: Padded, template: Padded) -> Padded:
     """Known words are read as they are, each blank takes the likeliest word after what stands before it."""
-    state, token = model.start(context), torch.full_like(template.ids[:, 0], START_ID)
+    state, token = model.start(context), torch.full_like(template.ids[:, 0], model.first_token)
     filled = template.ids.clone()  # (batch, longest)
     for position in range(template.ids.shape[1]):
         outputs, state = model.step(state, token)
@@ -44,7 +30,8 @@ def fill_one_by_one(model: BiRNN, context: Padded, template: Padded) -> Padded:
     for position in range(template.ids.shape[1]):
         if not blanks[:, position].any():
             continue
-        scores = model.joint_log_probabilities(context, filled)[:, position]  # (batch, vocabulary)
+        outputs = model.head_states(context, filled).joint[:, position]  # (batch, hidden)
+        scores = model.joint_log_probabilities(outputs)  # (batch, vocabulary)
         best = _without_special(scores).argmax(dim=-1)
         column = torch.where(blanks[:, position], best, filled.ids[:, position])
         ids = filled.ids.clone()

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from tigs.data.batch import Batch, Padded
 from tigs.data.special import PAD_ID
-from tigs.models.nll import NLL, projected_nll
+from tigs.models.autoregressive import Autoregressive
+from tigs.models.nll import NLL
 
 
 class KeysValues(NamedTuple):
@@ -126,7 +127,7 @@ class DecoderLayer(EncoderLayer):
         return states + self.dropout(self.feed(self.feed_norm(states))), seen
 
 
-class Transformer(nn.Module):
+class Transformer(Autoregressive, nn.Module):
     """P(y | context), one token after the other."""
 
     def __init__(self, *, n_tokens: int, hidden: int, layers: int, heads: int, dropout: float) -> None:
@@ -153,10 +154,6 @@ class Transformer(nn.Module):
         nothing = states.new_zeros(len(states), self.heads, 0, self.hidden // self.heads)
         return TransformerState(tuple(KeysValues(nothing, nothing) for _ in self.decoder), memory, mask)
 
-    def embed(self, tokens: Tensor) -> Tensor:
-        """Vectors (..., hidden) of ids; vectors are passed through, so a search may feed either."""
-        return tokens if tokens.is_floating_point() else self.embedding(tokens)
-
     def step(self, state: TransformerState, tokens: Tensor) -> tuple[Tensor, TransformerState]:
         """Read one token per row, ids (batch) or vectors (batch, hidden); the output predicts the next token."""
         outputs, state = self.run(state, tokens[:, None])
@@ -175,15 +172,11 @@ class Transformer(nn.Module):
             prefix.append(seen)
         return self.decoder_norm(states), TransformerState(tuple(prefix), state.memory, state.memory_mask)
 
-    def log_probabilities(self, outputs: Tensor) -> Tensor:
-        """(..., vocabulary) of the next token, from outputs (..., hidden)."""
-        return torch.log_softmax(self.projection(outputs), dim=-1)
-
     def forward(self, batch: Batch) -> dict[str, NLL]:
         """NLL of the targets, `</s>` included."""
         inputs, targets, mask = batch.target.bracketed()  # each (batch, time)
         outputs, _ = self.run(self.start(batch.context), inputs)
-        return {"nll": projected_nll(outputs[mask], self.projection, targets[mask])}
+        return {"nll": self.nll(outputs[mask], targets[mask])}
 
     def _with_positions(self, vectors: Tensor, *, first: int) -> Tensor:
         """Scaled vectors (batch, time, hidden) with sinusoids added; computed, so no sentence is too long for a table."""

@@ -6,8 +6,9 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytorch_lightning as lightning
@@ -23,6 +24,7 @@ from tigs.errors import ConfigError
 from tigs.models.build import MASKED_MODELS, build_model
 from tigs.training.checkpoint import has_context
 from tigs.training.fit import quiet_lightning
+from tigs.training.memory import peak_memory
 from tigs.training.module import TrainingModule
 
 _WARMUP = 3
@@ -61,9 +63,9 @@ def benchmark_training(config: Config) -> TrainingBenchmark:
         )
     bare, framework, loading = [], [], []
     for _ in range(_REPEATS):  # in turn, so that a slow minute of the machine falls on both
-        bare.append(_bare_steps(config, data))
+        bare.append(_timed(data, _BareLoop(config, data).step))
         framework.append(_lightning_steps(config, data, n_processes=1))
-        loading.append(_loading_steps(data))
+        loading.append(_timed(data, lambda batch: None))
     bare_step, framework_step, loading_step = (_typical(runs) for runs in (bare, framework, loading))
     one, two = (_typical([_one_thread_steps(config, data, n) for _ in range(2)]) for n in (1, 2))
     bucketed, unbucketed = (_padding(config, data, bucketed=flag) for flag in (True, False))
@@ -112,22 +114,12 @@ class _BareLoop:
         self.optimizer.step()
 
 
-def _bare_steps(config: Config, data: FitDataModule) -> list[float]:
-    loop, times = _BareLoop(config, data), [time.perf_counter()]
-    for number, batch in enumerate(data.train_dataloader()):
-        loop.step(batch)
-        times.append(time.perf_counter())
-        if number + 1 == _WARMUP + _STEPS:
-            break
-    return _steps(times)
-
-
-def _loading_steps(data: FitDataModule) -> list[float]:
+def _timed(data: FitDataModule, work: Callable[[Batch], object]) -> list[float]:
+    """Of each step: making a batch, and the work on it."""
     times = [time.perf_counter()]
-    for number, _ in enumerate(data.train_dataloader()):
+    for batch in islice(data.train_dataloader(), _WARMUP + _STEPS):
+        work(batch)
         times.append(time.perf_counter())
-        if number + 1 == _WARMUP + _STEPS:
-            break
     return _steps(times)
 
 
@@ -203,17 +195,10 @@ def _padding(config: Config, data: FitDataModule, *, bucketed: bool) -> float:
 
 
 def _peak_memory(config: Config, data: FitDataModule) -> float:
-    """From the allocations of one step, counted by the profiler; the first step has made gradients and optimiser state."""
+    """Of the second step; the first has made gradients and optimiser state."""
     loop = _BareLoop(config, data)
     batches = iter(data.train_dataloader())
     loop.step(next(batches))
     loop.optimizer.zero_grad()  # gradients are neither weights nor optimiser, so they count
     batch = next(batches)
-    with torch.profiler.profile(profile_memory=True) as profiler:
-        loop.step(batch)
-    size = peak = 0
-    for event in sorted(profiler.profiler.kineto_results.events(), key=lambda event: event.start_ns()):
-        if event.name() == "[memory]":
-            size += event.nbytes()
-            peak = max(peak, size)
-    return peak / (batch.n_tokens * len(data.prepared.vocabulary) * 4)
+    return peak_memory(lambda: loop.step(batch)) / (batch.n_tokens * len(data.prepared.vocabulary) * 4)

@@ -87,7 +87,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"{path}: there is no such checkpoint", remedy="Train it with `make train`, or correct the path"
         )
     try:
-        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        # Mapped, not read: what a checkpoint says about itself comes without its weights, and these without Adam's memory.
+        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         version = checkpoint[_KEY]["format_version"]
     except (RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         raise CheckpointError(
@@ -103,13 +104,18 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 def read_description(path: Path) -> Description:
     """What the checkpoint says about itself."""
-    return Description(**read_checkpoint(path)[_KEY])
+    return description_in(read_checkpoint(path))
+
+
+def description_in(checkpoint: dict[str, Any]) -> Description:
+    """The same of one that was read before."""
+    return Description(**checkpoint[_KEY])
 
 
 def load_model(path: Path) -> LoadedModel:
     """The network of a checkpoint, on the CPU, in eval mode."""
     checkpoint = read_checkpoint(path)
-    description = Description(**checkpoint[_KEY])
+    description = description_in(checkpoint)
     config = from_plain(description.config, str(path))
     vocabulary = Vocabulary(tuple(description.vocabulary))
     network = build_model(config.model, n_tokens=len(vocabulary), has_context=description.has_context)

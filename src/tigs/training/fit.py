@@ -25,7 +25,7 @@ from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import PreparedData
 from tigs.errors import CheckpointError, ConfigError
 from tigs.models.build import MASKED_MODELS, build_model
-from tigs.training.checkpoint import has_context, read_checkpoint, read_description, require_fit
+from tigs.training.checkpoint import description_in, has_context, read_checkpoint, read_description, require_fit
 from tigs.training.metrics_file import MetricsFile
 from tigs.training.module import MONITOR, TrainingModule
 from tigs.training.resumable import MovableCheckpoint, RememberingEarlyStopping, plugins
@@ -77,25 +77,24 @@ def train_model(config: Config) -> TrainedModel:
     data = FitDataModule(config, masked=config.model.name in MASKED_MODELS)
     finished = _read_finished(folder)
     if finished is not None:
-        _require_same_training(config, data.prepared, folder / f"{BEST}.ckpt")
+        _read_same_training(config, data.prepared, folder / f"{BEST}.ckpt")
         return finished
     last = folder / f"{LAST}.ckpt"
-    if last.is_file():
-        _require_same_training(config, data.prepared, last)
+    first_step = _read_same_training(config, data.prepared, last)["global_step"] if last.is_file() else 0
     with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         save(config, folder / "config.yaml")
-    return _fit(config, data, folder)
+    return _fit(config, data, folder, first_step=first_step)
 
 
-def _fit(config: Config, data: FitDataModule, folder: Path) -> TrainedModel:
+def _fit(config: Config, data: FitDataModule, folder: Path, *, first_step: int) -> TrainedModel:
     last = folder / f"{LAST}.ckpt"
     lightning.seed_everything(config.seed + config.model.seed_offset, workers=True, verbose=False)
     network = build_model(config.model, n_tokens=len(data.prepared.vocabulary), has_context=has_context(data.prepared))
     module = TrainingModule(network, config, data.prepared)
     try:
-        with quiet_lightning(), _device_errors(), _write_errors(folder):
-            trainer = make_trainer(config, data.prepared, folder)
+        with quiet_lightning(), device_errors(), _write_errors(folder):
+            trainer = make_trainer(config, data.prepared, folder, first_step=first_step)
             trainer.fit(module, datamodule=data, ckpt_path=last if last.is_file() else None, weights_only=True)
             return _finish(trainer, folder, minutes=module.trained_seconds / 60)
     except SystemExit as stop:  # how Lightning ends after Ctrl-C
@@ -105,8 +104,8 @@ def _fit(config: Config, data: FitDataModule, folder: Path) -> TrainedModel:
         tracking.finish()
 
 
-def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightning.Trainer:
-    """The Trainer that all models share."""
+def make_trainer(config: Config, prepared: PreparedData, folder: Path, *, first_step: int) -> lightning.Trainer:
+    """The Trainer that all models share; `first_step` is how many steps an interrupted training has made."""
     settings = config.trainer
     callbacks: list[Callback] = [
         SampleFills(config, prepared, folder),
@@ -118,8 +117,6 @@ def make_trainer(config: Config, prepared: PreparedData, folder: Path) -> lightn
     shows_progress = sys.stderr.isatty()
     if shows_progress:
         callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    last = folder / f"{LAST}.ckpt"
-    first_step = read_checkpoint(last)["global_step"] if last.is_file() else 0
     loggers: list[Logger] = [MetricsFile(folder / "metrics.csv", first_step=first_step)]
     wandb_logger = tracking.make_logger(config, name=config.model.name, job_type="train", folder=folder)
     if wandb_logger is not None:
@@ -178,23 +175,25 @@ def _read_finished(folder: Path) -> TrainedModel | None:
     return finished if best.is_file() else None
 
 
-def _require_same_training(config: Config, prepared: PreparedData, checkpoint: Path) -> None:
-    """Refuse to go on with, or to pass off as this one, a training under other settings."""
-    description = read_description(checkpoint)
-    require_fit(description, prepared, checkpoint)
+def _read_same_training(config: Config, prepared: PreparedData, path: Path) -> dict[str, Any]:
+    """The raw checkpoint; refuse to go on with, or to pass off as this one, a training under other settings."""
+    checkpoint = read_checkpoint(path)
+    description = description_in(checkpoint)
+    require_fit(description, prepared, path)
     before, now = _flat(description.config), _flat(to_plain(config))
     # A setting that did not exist yet cannot have been another one.
     changed = [key for key in before if now.get(key) != before[key] and not key.startswith(_FREE_SETTINGS)]
     if changed:
         differences = ", ".join(f"{key}={now.get(key)} (was {before[key]})" for key in changed)
         raise CheckpointError(
-            f"{checkpoint}: this model was trained with other settings: {differences}",
+            f"{path}: this model was trained with other settings: {differences}",
             remedy="Delete its folder to train anew, or set output_dir to keep both",
         )
+    return checkpoint
 
 
 @contextmanager
-def _device_errors() -> Iterator[None]:
+def device_errors() -> Iterator[None]:
     """A machine without the devices that the settings ask for is the user's to know about."""
     try:
         yield

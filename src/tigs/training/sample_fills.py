@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytorch_lightning as lightning
 import torch
@@ -15,6 +15,7 @@ from tigs.config import Config
 from tigs.data.batch import Padded, concatenate, pad
 from tigs.data.prepare import PreparedData
 from tigs.data.template import apply_fill, make_template
+from tigs.models.autoregressive import Autoregressive
 from tigs.models.birnn import BiRNN
 from tigs.models.build import MASKED_MODELS
 from tigs.models.greedy import fill_left_to_right, fill_one_by_one
@@ -84,6 +85,7 @@ def _fill_with(module: TrainingModule, name: str, context: Padded, template: Pad
         return fill_one_by_one(network, context, template)
     if name in MASKED_MODELS:
         context = concatenate(context, template)
+    reader = cast(Autoregressive, network)
     if name == "backward":
-        return fill_left_to_right(network, context, template.reversed).reversed  # type: ignore[arg-type]
-    return fill_left_to_right(network, context, template)  # type: ignore[arg-type]
+        return fill_left_to_right(reader, context, template.reversed).reversed
+    return fill_left_to_right(reader, context, template)

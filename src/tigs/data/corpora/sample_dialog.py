@@ -1,4 +1,4 @@
-"""The tables of the sample's dialogues; `sample.py` says how they are read.
+"""The scenes of the sample's dialogues, what is asked and what is answered; `sample.py` says how they are read.
 
 The answer takes up what the question names. Within an answer, early words often depend on late ones: `both` on `and`,
 a verb on the pronoun that follows, a meal on its hour, a coat on the weather, a currency on its city.
@@ -6,14 +6,10 @@ a verb on the pronoun that follows, a meal on its hour, a coat on the weather, a
 
 from __future__ import annotations
 
-# What follows from who or what is spoken of; shared by the rows below.
-_SHE = ("one", "she", "her", "her", "is", "was", "has", "does", "s", "she's")
-_HE = ("one", "he", "him", "his", "is", "was", "has", "does", "s", "he's")
-_THEY = ("many", "they", "them", "their", "are", "were", "have", "do", "", "they're")
-_SINGLE = ("is", "was", "it", "it", "one", "a", "s", "it's")
-_SEVERAL = ("are", "were", "they", "them", "ones", "some", "", "they're")
+from tigs.data.corpora import sample_dialog_words
 
 RECORDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    **sample_dialog_words.RECORDS,
     "scene": (
         ("context", "target"),
         ("{ask_where}", "{hesitation} {tell_where} ."),
@@ -32,179 +28,10 @@ RECORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("{ask_which}", "{hesitation} {tell_which} ."),
         ("who {deed} the {look} {object.name} ?", "{tell_deed} ."),
     ),
-    "person": (
-        ("asked", "told", "number", "he", "him", "his", "is", "was", "has", "does", "s", "hes"),
-        ("anna", "anna", *_SHE),
-        ("tom", "tom", *_HE),
-        ("your sister", "my sister", *_SHE),
-        ("your parents", "my parents", *_THEY),
-        ("your brother", "my brother", *_HE),
-        ("helen", "helen", *_SHE),
-        ("peter", "peter", *_HE),
-        ("the children", "the children", *_THEY),
-        ("your uncle", "my uncle", *_HE),
-        ("your aunt", "my aunt", *_SHE),
-        ("the neighbours", "the neighbours", *_THEY),
-        ("lucy", "lucy", *_SHE),
-        ("oscar", "oscar", *_HE),
-        ("your cousins", "my cousins", *_THEY),
-        ("emma", "emma", *_SHE),
-        ("your grandfather", "my grandfather", *_HE),
-    ),
-    "object": (
-        ("name", "is", "was", "it", "them", "one", "a", "s", "its"),
-        ("umbrella", *_SINGLE),
-        ("keys", *_SEVERAL),
-        ("book", *_SINGLE),
-        ("camera", *_SINGLE),
-        ("gloves", *_SEVERAL),
-        ("bag", *_SINGLE),
-        ("coat", *_SINGLE),
-        ("glasses", *_SEVERAL),
-        ("envelope", *_SINGLE),
-        ("map", *_SINGLE),
-        ("shoes", *_SEVERAL),
-        ("lamp", *_SINGLE),
-        ("guitar", *_SINGLE),
-        ("tickets", *_SEVERAL),
-        ("album", *_SINGLE),
-        ("bicycle", *_SINGLE),
-    ),
-    "meal": (
-        ("key", "name", "past", "future", "hour"),
-        ("dinner", "dinner", "last night", "tonight", "{hour_evening}"),
-        ("breakfast", "breakfast", "this morning", "tomorrow morning", "{hour_morning}"),
-        ("lunch", "lunch", "at noon", "tomorrow", "{hour_noon}"),
-    ),
-    "town": (
-        ("name", "purpose"),
-        ("the market", "buy {fruit} and {fruit#2}"),
-        ("the library", "borrow {a_book}"),
-        ("the station", "catch the {clock} o'clock train"),
-        ("the bank", "change some money"),
-        ("the theatre", "see {a_play}"),
-        ("the museum", "look at the {old} paintings"),
-        ("the post office", "send {a_letter} to {person#3.told}"),
-        ("the park", "feed the {birds}"),
-        ("the river", "swim with {person#3.told}"),
-        ("the bakery", "order {a_cake}"),
-        ("the garage", "repair the car"),
-    ),
-    "vehicle": (
-        ("name", "stop"),
-        ("train", "at the station"),
-        ("bus", "at the bus stop"),
-        ("plane", "at the airport"),
-        ("boat", "at the harbour"),
-    ),
-    "city": (
-        ("name", "currency", "coin"),
-        ("london", "pounds", "penny"),
-        ("boston", "dollars", "cent"),
-        ("tokyo", "yen", "coin"),
-        ("paris", "euros", "cent"),
-    ),
-    "job": (
-        ("one", "many", "place"),
-        ("a teacher", "teachers", "at the school"),
-        ("an engineer", "engineers", "at the factory"),
-        ("a doctor", "doctors", "at the hospital"),
-        ("an actor", "actors", "at the theatre"),
-        ("a cook", "cooks", "in a restaurant"),
-        ("a farmer", "farmers", "on a farm"),
-        ("an artist", "artists", "in a studio"),
-        ("a lawyer", "lawyers", "at the court"),
-        ("a waiter", "waiters", "in a cafe"),
-        ("an editor", "editors", "at the newspaper"),
-    ),
-    # Each first word needs its second, and the verb fits both.
-    "correlate": (
-        ("first", "second", "come", "verdict", "reason"),
-        ("both", "and", "are coming", "would be lovely", "i'm {degree} thirsty"),
-        ("either", "or", "will come", "is fine", "i don't mind"),
-        ("neither", "nor", "can come", "is good for me", "i'm not thirsty"),
-    ),
-    "mood": (("key", "adjective"), ("happy", "{glad}"), ("sad", "{sorry}")),
-    "opinion": (("key",), ("good",), ("bad",)),
-    "show": (
-        ("name", "place"),
-        ("film", "the cinema"),
-        ("play", "the theatre"),
-        ("concert", "the hall"),
-        ("opera", "the opera house"),
-        ("exhibition", "the museum"),
-    ),
-    "weather": (
-        ("adjective", "thing"),
-        ("cold", "{warm_thing}"),
-        ("rainy", "{wet_thing}"),
-        ("sunny", "{sun_thing}"),
-        ("icy", "{warm_thing}"),
-    ),
 }
 
 WORDS: dict[str, tuple[str, ...]] = {
-    "hesitation": ("", "", "", "well ,", "oh ,", "let me see ,"),
-    "certainly": ("", "", "probably", "certainly", "also", "just"),
-    "size": ("", "", "small", "old", "round", "other", "empty", "wooden"),
-    "early": ("", "", "early", "very early"),
-    "late": ("", "", "late", "very late"),
-    "daytime": ("", "", "morning", "evening", "afternoon"),
-    "look": ("red", "old", "blue", "black", "new", "green", "elegant", "white", "orange", "heavy", "yellow", "ugly"),
-    "spot": (
-        "on the {size} table",
-        "in the kitchen",
-        "under the {size} bed",
-        "behind the door",
-        "next to the {size} window",
-        "in the {size} car",
-        "on the {size} shelf",
-        "at the office",
-        "in the garden",
-        "under the stairs",
-        "in the {size} drawer",
-    ),
-    "left": ("saw", "left", "put", "found", "forgot"),
-    "took": ("took", "borrowed", "wanted", "hid"),
-    "went": ("went", "drove", "walked", "flew"),
-    "ate": ("had", "ate", "ordered", "wanted"),
-    "made": ("made", "cooked", "bought", "ordered"),
-    "room": ("in the kitchen", "in the garden", "at the office", "in the car", "on the stairs", "at the door"),
-    "past": (
-        "yesterday",
-        "{early} this morning",
-        "{late} last night",
-        "an hour ago",
-        "on monday {daytime}",
-        "last week",
-        "a minute ago",
-        "on sunday {daytime}",
-        "{number} days ago",
-    ),
-    "future": (
-        "tomorrow",
-        "tonight",
-        "on friday {daytime}",
-        "next week",
-        "this afternoon",
-        "{early} on saturday",
-        "at {clock}",
-        "in an hour",
-        "in {number} days",
-    ),
-    "number": ("two", "three", "ten", "five", "twenty", "four", "fifty", "eight", "thirty", "six", "ninety"),
-    "clock": ("six", "nine", "seven", "four", "ten", "eleven", "eight"),
-    "degree": ("very", "so", "really", "a little", "quite"),
-    "fruit": ("apples", "bread", "oranges", "cheese", "flowers", "onions", "eggs"),
-    "a_book": ("a book", "an atlas", "a novel", "an old map"),
-    "a_play": ("a play", "an opera", "a show"),
-    "a_letter": ("a letter", "a parcel", "an invitation", "a card"),
-    "a_cake": ("a cake", "an apple pie", "some bread"),
-    "old": ("old", "famous", "italian", "new"),
-    "birds": ("birds", "ducks", "swans"),
-    "hour_morning": ("seven", "eight", "six"),
-    "hour_noon": ("noon", "one", "twelve"),
-    "hour_evening": ("nine", "eight", "ten"),
+    **sample_dialog_words.WORDS,
     # Where is it?
     "ask_where": (
         "where {object.is} the {look} {object.name} ?",
@@ -236,11 +63,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{meal.future} we will cook {food_{meal.key}} for {meal.name} , please come at {meal.hour} and bring {drink}",
         "{food_{meal.key}} , {food_{meal.key}#2} and {drink}",
     ),
-    "hungry": ("hungry", "tired", "late", "busy"),
-    "food_breakfast": ("eggs", "toast", "an apple", "porridge", "bread and honey", "an omelette", "pancakes"),
-    "food_lunch": ("soup", "a sandwich", "an egg salad", "rice", "a cheese pie", "onion soup", "potatoes"),
-    "food_dinner": ("fish", "roast chicken", "noodles", "an onion tart", "beef", "a mushroom stew", "pasta"),
-    "drink": ("tea", "coffee", "water", "apple juice", "milk", "wine", "lemonade", "beer"),
     # Shall we?
     "ask_invitation": (
         "shall we go to {town.name} {future} ?",
@@ -283,8 +105,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{person.hes} {job.{person.number}} in {city.name} and earn{person.s} {number} {city.currency} an hour",
         "{person.he} want{person.s} to be {job.{person.number}} , so {person.he} {person.is} {job.place} {every_day}",
     ),
-    "nearby": ("", "near {town.name}", "in {city.name}", "behind {town.name}"),
-    "every_day": ("every day", "every evening", "all week", "at night"),
     # Arrivals.
     "ask_arrival": (
         "when {person.does} {person.asked} arrive ?",
@@ -311,7 +131,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{person.told} and {person#2.told}",
         "{person.told} will come {future} and bring {person.his} {look} {object.name}",
     ),
-    "event": ("party", "wedding", "meeting", "picnic", "lesson"),
     # Moods.
     "ask_mood": (
         "why {person.is} {person.asked} so {mood.adjective} ?",
@@ -324,8 +143,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{person.he} {event_{mood.key}} and {event_{mood.key}#2} , anyone would be {mood.adjective}",
         "you would be {mood.adjective} too , {person.he} {event_{mood.key}} {past}",
     ),
-    "glad": ("happy", "excited", "cheerful", "proud"),
-    "sorry": ("sad", "angry", "upset", "unhappy"),
     "event_happy": (
         "found {person.his} {look} {object.name}",
         "won the {game}",
@@ -340,8 +157,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "broke {person.his} {object.name}",
         "had an argument with {person#2.told}",
     ),
-    "game": ("game", "race", "match"),
-    "exam": ("exam", "test", "english test"),
     # Shows.
     "ask_show": (
         "how did you like the {show.name} ?",
@@ -354,8 +169,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{person.told} called it a {praise_{opinion.key}} {show.name} , {verdict_{opinion.key}}",
         "we were at {show.place} {past} , {verdict_{opinion.key}}",
     ),
-    "praise_good": ("funny", "exciting", "wonderful", "clever", "amazing", "beautiful"),
-    "praise_bad": ("boring", "awful", "slow", "ugly", "stupid", "endless"),
     "verdict_good": (
         "i want to see it again {future}",
         "we stayed until the end",
@@ -381,7 +194,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "it's between {town#2.name} and {town#3.name}",
         "from {town#2.name} to {town.name} it's {number} minutes on foot",
     ),
-    "side": ("left", "right"),
     # Drinks.
     "ask_drink": ("would you like {drink} or {drink#2} ?", "shall i bring {drink} or {drink#2} ?"),
     "tell_drink": (
@@ -403,9 +215,6 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{weather.thing} would be a good idea , {city.name} is {weather.adjective} {future}",
         "it was {weather.adjective} {past} and {person.told} forgot {weather.thing}",
     ),
-    "warm_thing": ("a warm coat", "gloves", "a scarf", "a woollen hat"),
-    "wet_thing": ("an umbrella", "boots", "a raincoat"),
-    "sun_thing": ("sunglasses", "an ice cream", "a straw hat"),
     # On the telephone.
     "ask_speak": (
         "may i speak to {person.asked} , please ?",
@@ -430,9 +239,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "{person.told} {person.has} {object.a} {look} {object.one} , so i will take the {look#2} {object.one}",
         "take the {look#2} {object.name} , {person.told} will pay {number} {city.currency} for {object.them}",
     ),
-    "more": ("cheaper", "better", "nicer", "lighter", "stronger"),
     # Who did it?
-    "deed": ("took", "bought", "sold", "found", "broke", "lost"),
     "tell_deed": (
         "{person.told} {certainly} {deed} {object.them} {past}",
         "it was {person.told} , {person.he} {deed} {object.them} at {town.name} {past}",

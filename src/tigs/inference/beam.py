@@ -1,0 +1,176 @@
+"""Beam search that keeps the known words where they are (paper, section 5.2).
+
+Sentences of different lengths and with blanks at different places go through it together: all read position by position; where
+a sentence has a blank its hypotheses branch, elsewhere they read the known word. Only live hypotheses are stepped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tigs.data.special import END_ID
+from tigs.inference.interfaces import SequenceModel, Templates
+
+_NEVER = float("-inf")
+# Numbers in one table of (hypotheses x words); more sentences than fit are searched one part after the other.
+_TABLE_SIZE = 2**26
+
+
+class Beams(NamedTuple):
+    """The hypotheses of every sentence, best first."""
+
+    words: Tensor
+    """(batch, width, longest)"""
+    scores: Tensor
+    """(batch, width) what they were chosen by; -inf where there are fewer"""
+    nll: Tensor
+    """(batch, width) over the whole sentence, `</s>` included"""
+    steps: Tensor
+    """(batch) tokens read, over all hypotheses"""
+
+
+def beam_search(
+    model: SequenceModel, templates: Templates, *, width: int, forbidden: Tensor, score_known: bool = True
+) -> Beams:
+    """The `width` best fills found from left to right.
+
+    Args:
+        model: what scores them.
+        templates: a backward model must be given reversed ones.
+        width: hypotheses kept per sentence.
+        forbidden: (vocabulary) words that may not be filled in.
+        score_known: whether known words, `</s>` among them, help to choose between hypotheses.
+    """
+    rows = max(1, _TABLE_SIZE // (width * len(forbidden)))
+    parts = []
+    for part in (templates.part(first, first + rows) for first in range(0, len(templates.ids), rows)):
+        state = model.start(part.context)
+        parts.append(BeamSearch(model, state, part, width=width, forbidden=forbidden, score_known=score_known).run())
+    return _concatenate(parts, templates.target.ids.shape[1])
+
+
+class BeamSearch:
+    """One batch on its way from left to right."""
+
+    def __init__(
+        self,
+        model: SequenceModel,
+        state: Any,
+        templates: Templates,
+        *,
+        width: int,
+        forbidden: Tensor,
+        score_known: bool = True,
+        score_end: bool = True,
+        guide: Tensor | None = None,
+    ) -> None:
+        """See `beam_search`.
+
+        Args:
+            state: of the model after the contexts.
+            score_end: false for a model that gives `</s>` no probability.
+            guide: (batch, longest, vocabulary) added to a word's score when hypotheses are chosen, and only then.
+        """
+        self.model, self.width, self.forbidden = model, width, forbidden
+        self.score_known, self.score_end, self.guide = score_known, score_end, guide
+        # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
+        self.messages = None if guide is None else torch.zeros_like(guide)
+        self.target = templates.target
+        self.blanks = templates.blanks
+        n_rows = len(templates.ids)
+        self.state = state
+        self.words = self.target.ids[:, None].clone()  # (batch, 1, longest), later (batch, width, longest)
+        self.scores = self.words.new_zeros(n_rows, 1, dtype=model.word_vectors.dtype)  # (batch, width)
+        self.nll = torch.zeros_like(self.scores)  # (batch, width)
+        self.steps = self.target.lengths.new_zeros(n_rows)  # (batch)
+
+    def run(self) -> Beams:
+        """Read every sentence to its `</s>`, or to its last word where `</s>` does not count."""
+        lengths, longest = self.target.lengths, self.target.ids.shape[1]
+        last = lengths if self.score_end else lengths - 1  # (batch) the position of what is said last
+        live = self.scores != _NEVER  # (batch, width): one row of `state` each, in this order
+        tokens = torch.full_like(lengths, self.model.first_token)  # (live)
+        for position in range(longest + 1 if self.score_end else longest):
+            outputs, self.state = self.model.step(self.state, tokens)  # (live, size)
+            self.steps += live.sum(dim=1)
+            if position < longest:
+                blank = self.blanks[:, position]  # (batch)
+                known = torch.where(position < lengths, self.target.ids[:, position], END_ID)  # (batch)
+            else:
+                blank, known = torch.zeros_like(lengths, dtype=torch.bool), torch.full_like(lengths, END_ID)
+            self._read_known(live & ~blank[:, None], ~blank[:, None].expand_as(live)[live], outputs, known)
+            parents = torch.arange(live.shape[1], device=live.device).expand_as(live)  # (batch, width)
+            if blank.any():
+                parents = self._branch(blank, live, outputs, position)
+            still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
+            row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)
+            row_of[live] = torch.arange(len(outputs), device=live.device)
+            if blank.any() or not torch.equal(still, live):
+                self.state = self.state.select(row_of.gather(1, parents)[still])
+            live, tokens = still, self.words[:, :, min(position, longest - 1)][still]
+        return self._sorted()
+
+    def _read_known(self, slots: Tensor, rows: Tensor, outputs: Tensor, known: Tensor) -> None:
+        """Add the NLL of known words at `slots` (batch, width), whose outputs stand at `rows` (live)."""
+        if not slots.any():
+            return
+        per_token = self.model.nll(outputs[rows], known[:, None].expand_as(slots)[slots]).per_token
+        self.nll[slots] += per_token
+        if self.score_known:
+            self.scores[slots] -= per_token
+
+    def _branch(self, blank: Tensor, live: Tensor, outputs: Tensor, position: int) -> Tensor:
+        """Keep the best continuations of sentences with a blank here; returns (batch, new width) where each comes from."""
+        width, n_words = live.shape[1], len(self.forbidden)
+        new_width = min(self.width, width * int((~self.forbidden).sum()))
+        grown = max(width, new_width)
+        table = self.scores.new_full((int(blank.sum()), width, n_words), _NEVER)  # (blanks, width, vocabulary)
+        log_probabilities = self.model.log_probabilities(outputs[blank[:, None].expand_as(live)[live]])
+        table[live[blank]] = log_probabilities.masked_fill(self.forbidden, _NEVER)
+        totals = self.scores[blank][:, :, None] + table  # (blanks, width, vocabulary)
+        chosen_by = totals
+        if self.guide is not None and self.messages is not None:
+            self.messages[blank, position] = totals.amax(dim=1)
+            chosen_by = totals + self.guide[blank, position][:, None]
+        index = chosen_by.flatten(1).topk(new_width, dim=1).indices  # (blanks, new width)
+        parent, word = index // n_words, index % n_words
+        gains = totals.flatten(1).gather(1, index)  # (blanks, new width)
+        spent = table.flatten(1).gather(1, index)  # (blanks, new width) log P of the chosen words
+
+        places = torch.arange(grown, device=live.device).clamp(max=width - 1)
+        parents = places.repeat(len(live), 1)  # (batch, grown)
+        parents[blank, :new_width] = parent
+        self.words = self.words.gather(1, parents[:, :, None].expand(-1, -1, self.words.shape[2]))
+        self.nll = self.nll.gather(1, parents)
+        self.scores = F.pad(self.scores, (0, grown - width), value=_NEVER)
+        column = self.words[:, :, position]
+        column[blank, :new_width] = word
+        self.nll[blank, :new_width] -= spent
+        self.scores[blank] = F.pad(gains, (0, grown - new_width), value=_NEVER)
+        return parents
+
+    def _sorted(self) -> Beams:
+        scores, order = self.scores.sort(dim=1, descending=True, stable=True)
+        words = self.words.gather(1, order[:, :, None].expand_as(self.words))
+        return Beams(words, scores, self.nll.gather(1, order), self.steps)
+
+
+def _concatenate(parts: list[Beams], longest: int) -> Beams:
+    """The parts of a batch, padded to the same width and length."""
+    width = max((part.words.shape[1] for part in parts), default=1)
+
+    def padded(values: Tensor, value: float) -> Tensor:
+        return F.pad(values, (0, width - values.shape[1]), value=value)
+
+    return Beams(
+        torch.cat(
+            [F.pad(part.words, (0, longest - part.words.shape[2], 0, width - part.words.shape[1])) for part in parts]
+        ),
+        torch.cat([padded(part.scores, _NEVER) for part in parts]),
+        torch.cat([padded(part.nll, float("inf")) for part in parts]),
+        torch.cat([part.steps for part in parts]),
+    )

@@ -1,0 +1,97 @@
+"""The trained models that a method needs: which they are, how to make those that are missing, and whether they fit the data."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tigs.config import MODELS, Config, compose, to_plain
+from tigs.data.prepare import PreparedData
+from tigs.data.test_sets import TestItem
+from tigs.errors import CheckpointError, InferenceError
+from tigs.inference.methods import models_of
+from tigs.inference.module import FORWARD
+from tigs.training.checkpoint import LoadedModel, load_model, require_fit
+from tigs.training.fit import BEST, model_folder
+
+# Settings that say nothing about a training.
+_NOT_OF_TRAINING = ("method", "eval")
+
+
+def models_for(method: str) -> tuple[str, ...]:
+    """Those that the method searches, and the forward model, which scores every method's answers."""
+    searched = models_of(method)
+    return tuple(name for name in MODELS if name in {FORWARD, *searched}) if searched else ()
+
+
+def checkpoint_path(config: Config, model: str) -> Path:
+    """The best checkpoint of a model of the configured task and profile."""
+    return model_folder(replace(config, model=replace(config.model, name=model))) / f"{BEST}.ckpt"
+
+
+def require_models(config: Config, methods: Sequence[str], *, also: Sequence[str] = ()) -> None:
+    """Refuse to begin before every model of all these methods is trained, and some further ones.
+
+    Raises:
+        CheckpointError: naming all that are missing and the commands that make them.
+    """
+    needed = {model for method in methods for model in models_for(method)} | set(also)
+    missing = [model for model in MODELS if model in needed and not checkpoint_path(config, model).is_file()]
+    if missing:
+        commands = " and ".join(f"`{_train_command(config, model)}`" for model in missing)
+        raise CheckpointError(
+            f"{config.task.name}, profile {config.profile}: not trained yet: {', '.join(missing)} "
+            f"(in {checkpoint_path(config, missing[0]).parents[1]})",
+            remedy=f"Run {commands}",
+        )
+
+
+def load_models(config: Config, prepared: PreparedData, items: Sequence[TestItem]) -> dict[str, LoadedModel]:
+    """The models of the configured method, by name, each known to fit the data and these templates."""
+    require_models(config, [config.method.name])
+    models = {}
+    for name in models_for(config.method.name):
+        path = checkpoint_path(config, name)
+        models[name] = load_model(path)
+        require_fit(models[name].description, prepared, path)
+        _require_lengths(models[name], items, path)
+    return models
+
+
+def _require_lengths(model: LoadedModel, items: Sequence[TestItem], path: Path) -> None:
+    limits = model.config.data
+    for template in (item.template for item in items):
+        for length, kind in ((len(template.tokens), "target"), (len(template.context), "context")):
+            limit = getattr(limits, f"max_{kind}_length")
+            if length > limit:
+                raise InferenceError(
+                    f"template {template.id}: its {kind} has {length} tokens, {path} was trained on at most {limit}",
+                    remedy=f"Set data.max_{kind}_length={limit}, or train the model again with longer sentences",
+                )
+
+
+def _train_command(config: Config, model: str) -> str:
+    """With every setting that is not the profile's own, so that it trains what is asked for here."""
+    chosen = [f"task={config.task.name}", f"profile={config.profile}", f"model={config.model.name}"]
+    usual, now = (_flat(to_plain(settings)) for settings in (compose(chosen), config))
+    words = [f"{key}={_text(value)}" for key, value in now.items() if value != usual[key]]
+    arguments = f' ARGS="{" ".join(map(shlex.quote, words))}"' if words else ""
+    return f"make train TASK={config.task.name} PROFILE={config.profile} MODEL={model}{arguments}"
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{key}": inner for key, inner in value.items() if name not in _NOT_OF_TRAINING}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,46 @@
+"""What methods that go round start from. All of them are given the same start (paper, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tigs.config import MethodConfig
+from tigs.inference.beam import beam_search
+from tigs.inference.interfaces import SequenceModel, Templates
+from tigs.inference.randomness import generators
+
+
+class Started(NamedTuple):
+    """Whole sentences to improve on."""
+
+    words: Tensor
+    """(batch, longest)"""
+    steps: Tensor
+    """(batch) tokens read to find them"""
+
+
+Start = Callable[[Templates], Started]
+
+
+def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tensor, seed: int) -> Start:
+    """The start that the settings ask for: the forward model's beam, its greedy fill, or random words."""
+
+    def beam(templates: Templates) -> Started:
+        width = 1 if settings.start == "greedy" else settings.beam_width
+        beams = beam_search(model, templates, width=width, forbidden=forbidden, score_known=settings.score_known)
+        return Started(beams.words[:, 0], beams.steps)
+
+    def random(templates: Templates) -> Started:
+        allowed = (~forbidden).nonzero().squeeze(1)  # (words)
+        sentences = templates.target.ids.clone()
+        for row, generator in enumerate(generators(seed, templates.ids)):
+            blanks = templates.blanks[row]
+            drawn = torch.randint(len(allowed), (int(blanks.sum()),), generator=generator)  # (blanks)
+            sentences[row, blanks] = allowed[drawn.to(allowed.device)]
+        return Started(sentences, torch.zeros_like(templates.target.lengths))
+
+    return random if settings.start == "random" else beam

@@ -1,0 +1,210 @@
+"""`tigs eval`: the figures are those of the files, and whatever is wrong is one line and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+
+import pytest
+import torch
+
+from tigs.config import METHODS, compose
+from tigs.inference.predictions import predictions_folder, read_predictions
+from tigs.inference.required import checkpoint_path
+
+QUICK = ["test_sets.ratios=[0.5]", "method.max_rounds=1"]
+
+
+@pytest.fixture(autouse=True)
+def _no_wandb(monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+
+
+@pytest.fixture
+def words(trained, tmp_path):
+    """Settings that find tiny trained models in a folder of the test's own."""
+
+    def make(*more, models=("forward",)):
+        own = trained("poetry", *models or ("forward",))
+        for name in models:
+            target = tmp_path / f"runs/poetry/small/models/{name}"
+            target.mkdir(parents=True)
+            shutil.copy(checkpoint_path(compose(own), name), target)
+        return [*own, f"output_dir={tmp_path / 'runs'}", *more]
+
+    return make
+
+
+def plain_figures(path, n_sentences):
+    """Written out again, from the file alone."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1 : n_sentences + 1]]
+    n_tokens = sum(len(line["template"].split()) + 1 for line in lines)
+    nll = None if lines[0]["forward_nll"] is None else sum(line["forward_nll"] for line in lines) / n_tokens
+    seconds, steps = (sum(line[name] for line in lines) / len(lines) for name in ("seconds", "model_steps"))
+    return {
+        "file": str(path),
+        "forward_nll_per_token": None if nll is None else pytest.approx(nll),
+        "seconds_per_sentence": pytest.approx(seconds),
+        "model_steps_per_sentence": pytest.approx(steps),
+    }
+
+
+def test_all_methods_are_compared_on_the_same_sentences(tigs, words):
+    models = ["forward", "backward", "birnn", "mask-seq2seq", "mask-selfattn"]
+    made = [*words(models=models), *QUICK]
+    assert tigs("eval", *made, "method=seq2seq-f", "eval.limit=6").code == 0
+    # The last word counts; the file of seq2seq-f holds six sentences, of which three are asked for.
+    ran = tigs("eval", *made, "method=tigs", "method=all", "eval.limit=3", "--json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    folder = predictions_folder(compose(made)).parent
+    assert document["folder"] == str(folder)
+    assert (document["task"], document["profile"], document["sentences"]) == ("poetry", "small", 3)
+    assert document["corpus"] == "built-in sample corpus"
+    assert [method["method"] for method in document["methods"]] == list(METHODS)
+    for method in document["methods"]:
+        assert list(method["sets"]) == ["random-50", "middle-50"]
+        for name, figures in method["sets"].items():
+            assert figures == plain_figures(folder / method["method"] / f"{name}.jsonl", 3)
+    assert read_predictions(folder / "seq2seq-f" / "random-50.jsonl").header.n == 6
+    assert read_predictions(folder / "tigs" / "random-50.jsonl").header.config["method"]["patience"] == 2, (
+        "its own file"
+    )
+    assert "finished before, 6 sentences" in ran.err
+
+    ran = tigs("eval", *made, "method=all", "eval.limit=3")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ran.out.startswith(
+        "poetry, profile small, built-in sample corpus, 3 sentences a set: NLL per token under the"
+    )
+    for method in document["methods"]:
+        sets = list(method["sets"].values())
+        nlls = [figures["forward_nll_per_token"] for figures in sets]
+        seconds, steps = (
+            sum(figures[f"{name}_per_sentence"] for figures in sets) / 2 for name in ("seconds", "model_steps")
+        )
+        cells = ["-" if nll is None else f"{nll:.3f}" for nll in nlls]
+        assert [method["method"], *cells, f"{seconds:.4f}", f"{steps:,.0f}"] in lines
+    assert ran.out.endswith(f"predictions: {folder}\n")
+    assert ran.err.count("finished before") == 18
+
+
+def test_six_sets_without_a_model(tigs, words):
+    document = json.loads(tigs("eval", *words(models=()), "method=template", "--json").out)
+    (method,) = document["methods"]
+    names = ["random-25", "middle-25", "random-50", "middle-50", "random-75", "middle-75"]
+    assert list(method["sets"]) == names
+    assert document["sentences"] == 10
+    out = tigs("eval", *words(models=()), "method=template").out
+    assert all(name in out for name in names)
+
+
+# What can be wrong
+
+
+def refused(ran):
+    """The one line that says so."""
+    assert (ran.code, ran.out) == (2, ""), ran.err
+    assert "Traceback" not in ran.err
+    *_, last = ran.err.splitlines()
+    assert last.startswith("tigs eval: ")
+    assert ran.err.count("tigs eval: ") == 1
+    return last
+
+
+def test_all_missing_models_are_named_with_the_commands_that_make_them(tigs, words, tmp_path):
+    made = words("method=all", "vocabulary.size=300", f"data.cache_dir={tmp_path / 'my cache'}", models=["backward"])
+    line = refused(tigs("eval", *made))
+    missing = ["forward", "birnn", "mask-seq2seq", "mask-selfattn"]
+    assert f"not trained yet: {', '.join(missing)} (in {tmp_path / 'runs/poetry/small/models'})" in line
+    commands = line.split("`")[1::2]
+    assert len(commands) == 4
+    config = compose([word for word in made if word != "method=all"])
+    for command, model in zip(commands, missing, strict=True):
+        *start, arguments = shlex.split(command)
+        assert start == ["make", "train", "TASK=poetry", "PROFILE=small", f"MODEL={model}"]
+        # What the Makefile makes of it is the configuration that was asked for.
+        own = compose(["task=poetry", "profile=small", *shlex.split(arguments.removeprefix("ARGS="))])
+        assert own == config
+    assert not (tmp_path / "runs/poetry/small/predictions").exists()
+
+
+def test_a_profile_without_changes_needs_no_arguments(tigs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = refused(tigs("eval", "task=dialog", "method=seq2seq-b"))
+    assert "Run `make train TASK=dialog PROFILE=small MODEL=forward` and `make train" in line
+    assert line.endswith("MODEL=backward`")
+
+
+def change_description(path, change):
+    checkpoint = torch.load(path, weights_only=True)
+    change(checkpoint["tigs"])
+    torch.save(checkpoint, path)
+
+
+def test_a_checkpoint_of_another_task_is_refused(tigs, words, trained):
+    made = words("method=tigs")
+    foreign = checkpoint_path(compose(trained("aprc", "forward")), "forward")
+    shutil.copy(foreign, checkpoint_path(compose(made), "forward"))
+    assert "a model for the task aprc, the data is for poetry" in refused(tigs("eval", *made))
+
+
+def test_a_checkpoint_of_other_data_is_refused(tigs, words):
+    assert "its vocabulary of" in refused(tigs("eval", *words("data.sample_seed=5")))
+
+
+@pytest.mark.parametrize("kind", ["target", "context"])
+def test_a_template_longer_than_the_model_was_trained_for_is_refused(tigs, words, kind):
+    made = words("method=tigs")
+    path = checkpoint_path(compose(made), "forward")
+    change_description(path, lambda description: description["config"]["data"].update({f"max_{kind}_length": 5}))
+    line = refused(tigs("eval", *made))
+    assert f"tokens, {path} was trained on at most 5" in line
+    assert f"data.max_{kind}_length=5" in line
+
+
+def test_more_candidates_than_words_are_refused(tigs, words):
+    line = refused(tigs("eval", *words("method=tigs", "method.n_candidates=5000")))
+    assert "method.n_candidates=5000 is more than the" in line
+
+
+def test_a_damaged_checkpoint_is_refused(tigs, words):
+    made = words("method=tigs")
+    path = checkpoint_path(compose(made), "forward")
+    path.write_bytes(path.read_bytes()[:3000])
+    assert f"{path}: not a TIGS checkpoint, or damaged" in refused(tigs("eval", *made))
+
+
+def test_no_number_is_refused_and_what_was_done_before_is_kept(tigs, words):
+    made = [*words("method=seq2seq-f", "eval.limit=2"), *QUICK]
+    assert tigs("eval", *made).code == 0
+    path = checkpoint_path(compose(made), "forward")
+    whole = path.read_bytes()
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint["state_dict"]["model.projection.bias"][:] = float("nan")
+    torch.save(checkpoint, path)
+    assert "the model forward gives it an NLL of nan. Train forward again" in refused(tigs("eval", *made))
+    path.write_bytes(whole)
+    assert "finished before" in tigs("eval", *made).err
+
+
+def test_a_damaged_file_of_predictions_is_named(tigs, words):
+    made = [*words("method=seq2seq-f", "eval.limit=2"), *QUICK]
+    assert tigs("eval", *made).code == 0
+    path = predictions_folder(compose(made)) / "middle-50.jsonl"
+    path.write_bytes(path.read_bytes()[:-30])
+    assert f"{path} line 3: the line is cut off" in refused(tigs("eval", *made))
+    path.unlink()  # as the message says
+    assert tigs("eval", *made).code == 0
+
+
+def test_what_the_machine_or_the_disk_lacks_is_said_in_one_line(tigs, words, tmp_path):
+    made = [*words("method=seq2seq-f"), *QUICK]
+    assert "do not fit this machine" in refused(tigs("eval", *made, "trainer.accelerator=gpu"))
+    (tmp_path / "runs/poetry/small/predictions").write_text("in the way")
+    assert "cannot write the predictions" in refused(tigs("eval", *made))
+
+
+def test_an_unknown_method_is_named(tigs):
+    assert "there is no method 'tiggs'" in refused(tigs("eval", "method=tiggs"))

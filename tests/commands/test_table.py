@@ -1,0 +1,111 @@
+"""`tigs table`: prints and writes the tables of what was asked for."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tigs.config import compose
+from tigs.report.experiment import load_experiments
+from tigs.report.methods import label
+from tigs.report.render import number, to_csv, to_latex, to_markdown
+from tigs.report.tables import make_table
+
+_SPEC = importlib.util.spec_from_file_location("synthetic", Path(__file__).parents[1] / "report" / "synthetic.py")
+synthetic = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(synthetic)
+
+FEW = ("template", "seq2seq-f", "tigs")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    with synthetic.few_resamples():
+        synthetic.write_experiment(root, "poetry", methods=FEW, n=8)
+        synthetic.write_experiment(root, "aprc", methods=FEW, n=8)
+        synthetic.write_experiment(root, "aprc", profile="cpu", methods=FEW, n=8)
+        load_experiments(root)
+    return root
+
+
+def captions(ran):
+    return [line for line in ran.out.splitlines() if ", profile " in line][::2]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["task=poetry", "profile=small"], ["Poetry, profile small"]),
+        (["task=aprc"], ["APRC, profile cpu", "APRC, profile small"]),
+        (["profile=small"], ["Poetry, profile small", "APRC, profile small"]),
+        (["task=all", "profile=cpu"], ["APRC, profile cpu"]),
+        (["task=poetry", "task=all"], ["Poetry, profile small", "APRC, profile cpu", "APRC, profile small"]),
+        ([], ["Poetry, profile small", "APRC, profile cpu", "APRC, profile small"]),
+    ],
+)
+def test_words_choose_among_the_tables(tigs, runs, words, shown):
+    ran = tigs("table", f"output_dir={runs}", *words)
+    assert ran.code == 0
+    assert [caption.split(", built-in")[0] for caption in captions(ran)] == shown
+    assert ran.err.count("Written: ") == len(shown)
+
+
+def test_files_stand_beside_the_figures_and_hold_the_table(tigs, runs):
+    table = {experiment.task: make_table(experiment) for experiment in load_experiments(runs)}["poetry"]
+    folder = runs / "poetry" / "small"
+    for path in folder.glob("table.*"):
+        path.unlink()
+    tigs("table", f"output_dir={runs}", "task=poetry", "profile=small")
+    for suffix, render in (("md", to_markdown), ("csv", to_csv), ("tex", to_latex)):
+        assert (folder / f"table.{suffix}").read_text(encoding="utf-8") == render(table)
+
+
+def test_json_holds_the_same(tigs, runs):
+    ran = tigs("table", f"output_dir={runs}", "task=poetry", "--json")
+    assert ran.err == ""
+    (table,) = json.loads(ran.out)["tables"]
+    assert (table["task"], table["profile"]) == ("poetry", "small")
+    assert "8 sentences" in table["caption"]
+    tigs_row, metrics = table["blocks"][0]["rows"]["tigs"], runs / "poetry" / "small" / "metrics" / "tigs"
+    figures = json.loads((metrics / "middle-75.json").read_text(encoding="utf-8"))["figures"]
+    assert tigs_row[-1]["ours"] == figures["nll"]["value"]
+    assert tigs_row[-1]["paper"] == 3.181
+    assert [Path(path).name for path in table["files"]] == ["table.md", "table.csv", "table.tex"]
+    assert {one["method"] for one in table["missing"]} == set(synthetic.METHODS) - set(FEW)
+
+
+@pytest.mark.parametrize("words", [["task=dialog"], ["task=poetry", "profile=paper"]])
+def test_without_figures_it_names_the_command_that_makes_them(tigs, runs, words):
+    ran = tigs("table", f"output_dir={runs}", *words)
+    config = compose(words)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"make eval TASK={config.task.name} PROFILE={config.profile} METHOD=all" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_an_empty_folder_is_no_crash(tigs, tmp_path):
+    ran = tigs("table", f"output_dir={tmp_path}", "task=all")
+    assert ran.code == 2
+    assert "make eval" in ran.err
+
+
+def test_the_best_are_bold_in_a_terminal(tigs, runs, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = tigs("table", f"output_dir={runs}", "task=poetry").out
+    rows = make_table(load_experiments(runs)[0]).blocks[0].rows
+    n_best = 0
+    for line in out.splitlines():
+        method = next((method for method in rows if re.match(rf" {re.escape(label(method))} ", line)), None)
+        if method is None:
+            continue
+        bold = re.findall(r"\x1b\[1m *(\d\.\d{3})", line)
+        assert bold == [number(cell.ours) for cell in rows[method] if cell.best]
+        n_best += len(bold)
+        if method == "tigs":
+            break
+    assert n_best >= 6

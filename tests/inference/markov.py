@@ -1,0 +1,151 @@
+"""Models whose every probability is known: each word depends on the word before it, on its place, and on the context.
+
+They satisfy the interfaces of `tigs.inference.interfaces` and nothing more. Double precision, so that rounding decides nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tigs.data.batch import Padded
+from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID, UNK_ID
+from tigs.models.nll import NLL
+
+WORDS = tuple(range(len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 6))
+N_TOKENS = len(SPECIAL_TOKENS) + len(WORDS)
+
+
+class MarkovState(NamedTuple):
+    """Which table of transitions each row uses next."""
+
+    table: Tensor
+    """(rows)"""
+
+    def select(self, rows: Tensor) -> MarkovState:
+        return MarkovState(self.table[rows])
+
+
+class Markov:
+    """P(y | x) = product of `transitions[table, previous, word]`.
+
+    The first word of the context names the first table. Each step uses the next one, so that a row out of place or out of step
+    is noticed, and no two sentences are equally likely because they hold the same pairs of words in another order.
+    """
+
+    def __init__(self, transitions: Tensor, *, first_token: int = START_ID, moving: bool = True) -> None:
+        """Take probabilities (tables, vocabulary, vocabulary); not `moving`: all steps use the same table."""
+        self.transitions, self.first_token, self.pace = transitions.double(), first_token, int(moving)
+        # Orthogonal, so that a vector says how much of each word is in it, yet no two words are equally far from a third.
+        random = torch.randn(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(1), dtype=torch.double)
+        self.vectors = torch.linalg.qr(random)[0] * torch.linspace(1, 2, N_TOKENS)[:, None]
+
+    @property
+    def word_vectors(self) -> Tensor:
+        return self.vectors
+
+    def start(self, context: Padded) -> MarkovState:
+        tables = [self.first_table(row[:n]) for row, n in zip(context.ids, context.lengths, strict=True)]
+        return MarkovState(torch.tensor(tables, dtype=torch.long))
+
+    def first_table(self, context: Sequence[int] | Tensor) -> int:
+        return int(context[0]) % len(self.transitions) if len(context) else 0
+
+    def step(self, state: MarkovState, tokens: Tensor) -> tuple[Tensor, MarkovState]:
+        outputs, state = self.run(state, tokens[:, None])
+        return outputs[:, 0], state
+
+    def run(self, state: MarkovState, tokens: Tensor) -> tuple[Tensor, MarkovState]:
+        assert len(tokens) == len(state.table)
+        n_steps, n_tables = tokens.shape[1], len(self.transitions)
+        tables = (state.table[:, None] + self.pace * torch.arange(n_steps)) % n_tables  # (rows, time)
+        after = MarkovState((state.table + self.pace * n_steps) % n_tables)
+        logits = self.transitions.log()
+        if not tokens.is_floating_point():
+            return logits[tables, tokens], after
+        words = tokens @ torch.linalg.inv(self.vectors)  # (rows, time, vocabulary) how much of each word is in a vector
+        return torch.einsum("rtv,rtvw->rtw", words, logits[tables]), after
+
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        return torch.log_softmax(outputs, dim=-1)
+
+    def nll(self, outputs: Tensor, targets: Tensor) -> NLL:
+        per_token = -self.log_probabilities(outputs).gather(1, targets[:, None]).squeeze(1)
+        return NLL(per_token.sum(), per_token.detach())
+
+    def exact_nll(self, context: Sequence[int], sentence: Sequence[int], *, end: bool = True) -> Tensor:
+        """() read from the table, without any of the above; `end`: with `</s>`."""
+        total = torch.tensor(0.0, dtype=torch.double)
+        table, before = self.first_table(context), self.first_token
+        for word in [*sentence, END_ID] if end else sentence:
+            total -= self.transitions[table, before, word].log()
+            table, before = (table + self.pace) % len(self.transitions), word
+        return total
+
+
+class TwoSidedMarkov:
+    """A stationary chain that can be read from both ends: both readers give a sentence the same probability (without `</s>`).
+
+    The second table is the first one backward in time; both have the same stationary distribution.
+    """
+
+    def __init__(self, transitions: Tensor) -> None:
+        """Take probabilities (vocabulary, vocabulary) over the words and `<unk>`; others count for nothing."""
+        inside = torch.tensor([UNK_ID, *WORDS])
+        forward = torch.full((N_TOKENS, N_TOKENS), 1e-9, dtype=torch.double)
+        forward[inside[:, None], inside] = transitions[inside[:, None], inside].double()
+        forward = forward / forward.sum(dim=1, keepdim=True)
+        self.stationary = torch.linalg.matrix_power(forward, 10_000)[UNK_ID]  # (vocabulary)
+        # Bayes: P(before | word) = P(before) P(word | before) / P(word).
+        backward = forward.t() * self.stationary / self.stationary[:, None]
+        both = torch.stack([forward, backward])  # (2, vocabulary, vocabulary)
+        both[:, [START_ID, END_ID]] = self.stationary
+        self.left_reader = Markov(both, first_token=START_ID, moving=False)
+        self.right_reader = Markov(both.flip(0), first_token=END_ID, moving=False)
+
+    def start_both(self, context: Padded) -> tuple[MarkovState, MarkovState]:
+        return self.left_reader.start(context), self.right_reader.start(context)
+
+    def joint_outputs(self, left: Tensor, right: Tensor) -> Tensor:
+        """Bayes again: P(word | both sides) ~ P(word | left) P(word | right) / P(word)."""
+        return left + right - self.stationary.log()
+
+    def joint_log_probabilities(self, outputs: Tensor) -> Tensor:
+        return torch.log_softmax(outputs, dim=-1)
+
+    def joint_nll(self, outputs: Tensor, targets: Tensor) -> NLL:
+        return self.left_reader.nll(outputs, targets)
+
+    def exact_joint(self, context: Sequence[int], sentence: Sequence[int], position: int) -> Tensor:
+        """P(word at position | rest) (vocabulary), by trying every word in the whole sentence."""
+        tried = [[*sentence[:position], word, *sentence[position + 1 :]] for word in range(N_TOKENS)]
+        nll = torch.stack([self.left_reader.exact_nll(context, words, end=False) for words in tried])
+        return torch.softmax(-nll, dim=0)
+
+
+def random_markov(seed: int, *, sharpness: float = 2.0) -> Markov:
+    """Special tokens are as likely as words in it: whoever does not forbid them will fill them in."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(7, N_TOKENS, N_TOKENS, generator=generator, dtype=torch.double)
+    return Markov(torch.softmax(sharpness * logits, dim=-1))
+
+
+def random_two_sided(seed: int, *, sharpness: float = 2.0) -> TwoSidedMarkov:
+    """The same from both ends."""
+    return TwoSidedMarkov(random_markov(seed, sharpness=sharpness).transitions[0])
+
+
+def all_fills(template: Sequence[int], *, words: Sequence[int] = WORDS) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Every fill of a template (ids, `<blank>` in the holes), with the whole sentence."""
+    for fill in itertools.product(words, repeat=list(template).count(BLANK_ID)):
+        yield fill, apply(template, fill)
+
+
+def apply(template: Sequence[int], fill: Sequence[int]) -> list[int]:
+    """The whole sentence."""
+    left = iter(fill)
+    return [next(left) if token == BLANK_ID else token for token in template]

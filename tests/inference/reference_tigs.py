@@ -1,0 +1,110 @@
+"""TIGS as the original code does it: one sentence, every candidate read over the whole sentence, nothing kept, nothing left out.
+
+The yardstick of the fast one, for its answers and for its speed. It differs from the original where DESIGN does: special tokens
+are no candidates, and a word must be better by more than rounding to replace another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tigs.config import MethodConfig
+from tigs.data.batch import pad
+from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID, UNK_ID
+from tigs.inference.tigs import GRADIENT_STEPS, TOLERANCE
+from tigs.models.seq2seq import Seq2Seq
+
+
+class Reference(NamedTuple):
+    """The answer, and what it cost."""
+
+    fill: tuple[int, ...]
+    nll: float
+    n_rounds: int
+    n_model_steps: int
+
+
+def reference_tigs(
+    network: Seq2Seq,
+    context_ids: Sequence[int],
+    template_ids: Sequence[int],
+    start_words: Sequence[int],
+    settings: MethodConfig,
+) -> Reference:
+    """Search from `start_words`, one per blank of the template."""
+    table = network.embedding.weight.detach()  # (vocabulary, hidden)
+    allowed = torch.arange(len(table)) >= len(SPECIAL_TOKENS)
+    allowed[UNK_ID] = settings.allow_unk
+    blanks = [position for position, token in enumerate(template_ids) if token == BLANK_ID]
+    words = torch.tensor(template_ids)  # (length)
+    words[blanks] = torch.tensor(start_words, dtype=torch.long)
+    vectors = {position: table[words[position]].clone().requires_grad_() for position in blanks}
+    optimisers = {position: _optimiser(vectors[position], settings) for position in blanks}
+    n_rounds = n_model_steps = unchanged = 0
+    while blanks and n_rounds < settings.max_rounds and unchanged < settings.patience:
+        before = words.clone()
+        for position in blanks:
+            vector = vectors[position]
+            # O-step
+            inputs = table[words].index_put((torch.tensor(position),), vector)  # (length, hidden)
+            loss = token_nll(network, context_ids, inputs[None], words[None]).mean() + _penalties(
+                vector, table, settings
+            )
+            (vector.grad,) = torch.autograd.grad(loss, vector)
+            optimisers[position].step()
+            # P-step
+            nearest = _farness(vector.detach(), table, settings).masked_fill(~allowed, torch.inf).argsort()
+            candidates = torch.cat([words[position : position + 1], nearest[: _n_candidates(settings, allowed)]])
+            sentences = words.repeat(len(candidates), 1)  # (candidates, length)
+            sentences[:, position] = candidates
+            with torch.no_grad():
+                nll = token_nll(network, context_ids, table[sentences], sentences).sum(dim=1)  # (candidates)
+            best = int(nll.argmin())
+            if nll[best] < nll[0] - TOLERANCE:
+                words[position] = candidates[best]
+                vector.data = table[candidates[best]].clone()
+            n_model_steps += (GRADIENT_STEPS + len(candidates)) * (len(words) + 1)
+        n_rounds += 1
+        unchanged = unchanged + 1 if torch.equal(words, before) else 0
+    with torch.no_grad():
+        nll = token_nll(network, context_ids, table[words][None], words[None]).sum()
+    return Reference(tuple(words[blanks].tolist()), float(nll), n_rounds, n_model_steps)
+
+
+def token_nll(network: Seq2Seq, context_ids: Sequence[int], vectors: Tensor, words: Tensor) -> Tensor:
+    """NLL (sentences, length + 1) of each word and of `</s>`, where `vectors` (sentences, length, hidden) are read."""
+    n_sentences = len(words)
+    start = network.embedding.weight[START_ID].detach().expand(n_sentences, 1, -1)
+    state = network.start(pad([context_ids])).select(torch.zeros(n_sentences, dtype=torch.long))
+    outputs, _ = network.run(state, torch.cat([start, vectors], dim=1))
+    targets = torch.cat([words, torch.full((n_sentences, 1), END_ID)], dim=1)  # (sentences, length + 1)
+    return F.cross_entropy(network.projection(outputs).transpose(1, 2), targets, reduction="none")
+
+
+def _optimiser(vector: Tensor, settings: MethodConfig) -> torch.optim.Optimizer:
+    if settings.optimiser == "adam":
+        return torch.optim.Adam([vector], lr=settings.step_size)
+    if settings.optimiser == "sgd":
+        return torch.optim.SGD([vector], lr=settings.step_size)
+    return torch.optim.SGD([vector], lr=settings.step_size, momentum=settings.momentum, nesterov=True)
+
+
+def _penalties(vector: Tensor, table: Tensor, settings: MethodConfig) -> Tensor:
+    distance = (vector - table).norm(dim=1).min()
+    return settings.penalty * vector.norm() + settings.nearest_penalty * distance
+
+
+def _farness(vector: Tensor, table: Tensor, settings: MethodConfig) -> Tensor:
+    if settings.distance == "cosine":
+        return -F.cosine_similarity(vector[None], table)
+    return (vector - table).norm(dim=1)
+
+
+def _n_candidates(settings: MethodConfig, allowed: Tensor) -> int:
+    share = settings.n_candidates < 1
+    return max(1, round(settings.n_candidates * int(allowed.sum()))) if share else int(settings.n_candidates)

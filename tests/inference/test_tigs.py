@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import pytorch_lightning as lightning
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+from tigs.config import MethodConfig, ModelConfig
+from tigs.data.special import BLANK_ID, SPECIAL_TOKENS
+from tigs.errors import ConfigError
+from tigs.inference.start import Started
+from tigs.inference.tigs import TOLERANCE, Tigs, count_candidates
+from tigs.inference.words import forbidden_words
+from tigs.models.build import build_model
+
+from .markov import N_TOKENS, WORDS, Markov, all_fills, random_markov
+from .reference_tigs import reference_tigs, token_nll
+from .worlds import Case, World, markov_world, together
+
+OPTIMISERS, DISTANCES = ("nesterov", "sgd", "adam"), ("euclidean", "cosine")
+
+
+def tigs_from(model, cases, start_fills, n_tokens, **options):
+    """TIGS from given words."""
+    options = {"n_candidates": 3, **options}
+    own = MethodConfig(**options)
+
+    def start(templates):
+        words = templates.target.ids.clone()
+        words[templates.blanks] = torch.tensor([word for fill in start_fills for word in fill], dtype=torch.long)
+        return Started(words, torch.zeros_like(templates.target.lengths))
+
+    method = Tigs(model, start, own, forbidden=forbidden_words(n_tokens, allow_unk=own.allow_unk))
+    return method.fill(together(cases))
+
+
+# What holds for any model
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    has_context=st.booleans(),
+    layers=st.integers(1, 2),
+    optimiser=st.sampled_from(OPTIMISERS),
+    distance=st.sampled_from(DISTANCES),
+    step_size=st.sampled_from([0.1, 10.0, 1000.0]),
+    n_candidates=st.integers(1, 10),
+    penalty=st.sampled_from([0.0, 0.5]),
+    n_best=st.integers(1, 2),
+    lengths=st.lists(st.integers(1, 7), min_size=1, max_size=4),
+)
+@settings(max_examples=25)
+def test_the_nll_never_rises(seed, has_context, layers, lengths, **options):
+    torch.manual_seed(seed)
+    sizes = ModelConfig(name="forward", hidden=6, layers=layers, dropout=0.0)
+    network = build_model(sizes, n_tokens=15, has_context=has_context).eval()
+    for parameter in network.parameters():
+        parameter.data *= 4  # a fresh network hardly cares which word it reads
+    words = [torch.randint(5, 15, (length,)).tolist() for length in lengths]
+    world = World({"forward": network}, 15, [([7, 8] if has_context else [], sentence) for sentence in words])
+    cases = world.cases(4, seed=seed)
+    for case, result in zip(cases, world.fill("tigs", cases, start="random", max_rounds=4, **options), strict=True):
+        assert all(after <= before + 1e-5 for before, after in itertools.pairwise(result.trace))
+        assert len(result.trace) == result.rounds + 1
+        assert result.trace[-1] == pytest.approx(result.nll, abs=TOLERANCE)
+        assert result.nll == pytest.approx(*world.rescore("tigs", case, result.fill), abs=1e-4)
+
+
+@given(seed=st.integers(0, 10**6), place=st.integers(0, 4), optimiser=st.sampled_from(OPTIMISERS))
+@settings(max_examples=20)
+def test_one_blank_and_all_words_as_candidates_is_exhaustive_search(seed, place, optimiser):
+    world = markov_world(seed)
+    template = [WORDS[seed % 6], WORDS[1], WORDS[seed % 5], WORDS[2], WORDS[seed % 4]]
+    template[place] = BLANK_ID
+    cases = [Case(str(number), [word], template[: place + 1 + number % 3]) for number, word in enumerate(WORDS)]
+    results = world.fill("tigs", cases, start="random", n_candidates=len(WORDS), max_rounds=1, optimiser=optimiser)
+    model = world.networks["forward"]
+    for case, result in zip(cases, results, strict=True):
+        totals = {fill: model.exact_nll(case.context, words).item() for fill, words in all_fills(case.template)}
+        best = min(totals, key=totals.__getitem__)
+        assert totals[result.fill] == pytest.approx(totals[best], abs=TOLERANCE)
+        assert result.nll == pytest.approx(totals[best], abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("task", ["poetry", "aprc"])
+@torch.no_grad()
+def test_the_same_on_trained_models(worlds, task):
+    world = worlds(task)
+    n_words = world.n_tokens - len(SPECIAL_TOKENS)
+    cases = world.cases(6, ratios=(0.01,))
+    for case, result in zip(
+        cases, world.fill("tigs", cases, start="random", n_candidates=n_words, max_rounds=1), strict=True
+    ):
+        words = torch.tensor(case.template).repeat(n_words, 1)  # (words, length)
+        words[words == BLANK_ID] = torch.arange(len(SPECIAL_TOKENS), world.n_tokens)
+        network = world.networks["forward"]
+        nlls = token_nll(network, case.context, network.embedding(words), words).sum(dim=1)
+        assert result.nll == pytest.approx(nlls.min().item(), abs=1e-4)
+        assert nlls[result.fill[0] - len(SPECIAL_TOKENS)].item() == pytest.approx(result.nll, abs=1e-4)
+
+
+def test_it_is_never_worse_than_the_beam_it_starts_from(world):
+    cases = world.cases(12)
+    for width in (1, 4):
+        beams = world.fill("seq2seq-f", cases, beam_width=width)
+        for own, beam in zip(world.fill("tigs", cases, beam_width=width, max_rounds=3), beams, strict=True):
+            assert own.nll <= beam.nll + 1e-4
+            assert own.trace[0] == pytest.approx(beam.nll, abs=1e-4)
+
+
+# Against the straightforward one
+
+
+def compare(world, cases, *, start, **options):
+    """Fill for fill; returns how many fills differ from their start."""
+    own = MethodConfig(**{"max_rounds": 8, "patience": 2, **options})
+    starts = [result.fill for result in world.fill("tigs", cases, start=start, max_rounds=0)]
+    results = tigs_from(world.networks["forward"], cases, starts, world.n_tokens, **vars(own))
+    for case, fill, result in zip(cases, starts, results, strict=True):
+        expected = reference_tigs(world.networks["forward"], case.context, case.template, fill, own)
+        assert result.fill == expected.fill, case
+        assert result.nll == pytest.approx(expected.nll, abs=1e-4)
+        assert result.rounds == expected.n_rounds
+        assert result.model_steps < expected.n_model_steps
+    return sum(fill != result.fill for fill, result in zip(starts, results, strict=True))
+
+
+@pytest.mark.parametrize("task", ["poetry", "aprc"])
+@pytest.mark.parametrize(
+    ("n_cases", "start", "n_candidates"), [(40, "random", 3), (35, "greedy", 0.1), (25, "random", 40)]
+)
+def test_200_templates_are_filled_as_the_reference_does(worlds, task, n_cases, start, n_candidates):
+    world = worlds(task)
+    cases = world.cases(n_cases, longest=14, most_blanks=3, seed=int(100 * n_candidates))
+    assert compare(world, cases, start=start, n_candidates=n_candidates) > n_cases / 10
+
+
+OPTIONS = [
+    *({"optimiser": optimiser, "distance": distance} for optimiser in OPTIMISERS for distance in DISTANCES),
+    {"penalty": 0.1},
+    {"nearest_penalty": 0.1},
+    {"penalty": 0.02, "nearest_penalty": 0.05, "optimiser": "sgd"},
+    {"momentum": 0.0001, "step_size": 100.0},
+    {"allow_unk": True},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_option_as_in_the_reference(worlds, options):
+    world = worlds("poetry")
+    if options.get("optimiser") == "adam":
+        options = {**options, "step_size": 0.5}
+    cases = world.cases(5, longest=12, most_blanks=3, seed=11)
+    assert compare(world, cases, start="random", n_candidates=8, **options) > 0
+
+
+# When it stops, and what it costs
+
+
+def uniform():
+    return Markov(torch.full((1, N_TOKENS, N_TOKENS), 1 / N_TOKENS))
+
+
+@pytest.mark.parametrize("patience", [1, 2, 3])
+def test_what_is_no_better_replaces_nothing_and_ends_after_the_patience(patience):
+    start = (WORDS[3], WORDS[1])
+    case = Case("", [], [BLANK_ID, WORDS[0], BLANK_ID])
+    (result,) = tigs_from(uniform(), [case], [start], N_TOKENS, n_candidates=6, patience=patience)
+    assert result.fill == start
+    assert result.rounds == patience
+
+
+def test_sentences_that_have_converged_leave_the_batch():
+    class Counting(Markov):
+        n_rows = 0
+
+        def run(self, state, tokens):
+            self.n_rows += len(tokens) if tokens.is_floating_point() else 0
+            return super().run(state, tokens)
+
+    world = markov_world(1)
+    model = Counting(random_markov(1).transitions)
+    cases = world.cases(30)
+    starts = [(WORDS[0],) * case.n_blanks for case in cases]
+    results = tigs_from(model, cases, starts, N_TOKENS, n_candidates=2, patience=2, step_size=1.0)
+    assert len({result.rounds for result in results}) > 2
+    assert model.n_rows == sum(result.rounds * case.n_blanks for result, case in zip(results, cases, strict=True))
+
+
+def test_model_steps_of_one_visit():
+    """One blank in the middle of five words, two candidates besides the current one, none of which can be dropped."""
+    case = Case("", [], [WORDS[0], WORDS[1], BLANK_ID, WORDS[2], WORDS[3]])
+    n_candidates = 3
+    (result,) = tigs_from(
+        uniform(), [case], [(WORDS[0],)], N_TOKENS, n_candidates=n_candidates, max_rounds=1, n_best=50
+    )
+    to_score_the_start, prefix, gradient = 6, 3, 3 * 3
+    assert result.model_steps == to_score_the_start + prefix + gradient + (n_candidates - 1) * 3
+    assert len(result.alternatives) == n_candidates
+
+
+@pytest.mark.parametrize("step_size", [1e20, 1e38, 1e300])
+def test_no_step_is_so_large_that_a_special_token_comes_in(worlds, step_size):
+    world = worlds("poetry")
+    results = world.fill("tigs", world.cases(8), start="random", step_size=step_size, n_candidates=30, max_rounds=3)
+    assert all(word >= len(SPECIAL_TOKENS) for result in results for word in result.fill)
+
+
+# The number of candidates
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"), [(1, 1), (1.0, 1), (7, 7), (100, 100), (0.01, 1), (0.5, 50), (0.001, 1), (0.999, 100)]
+)
+def test_candidates_are_a_number_or_a_share_of_the_words(wanted, number):
+    assert count_candidates(wanted, forbidden_words(105, allow_unk=False)) == number
+
+
+@pytest.mark.parametrize(("allow_unk", "n_words"), [(False, 100), (True, 101)])
+def test_more_candidates_than_words_is_an_error(allow_unk, n_words):
+    forbidden = forbidden_words(105, allow_unk=allow_unk)
+    assert count_candidates(n_words, forbidden) == n_words
+    with pytest.raises(ConfigError, match=rf"n_candidates={n_words + 1} is more than the {n_words} words"):
+        count_candidates(n_words + 1, forbidden)
+
+
+# Inside Lightning
+
+
+class Foreign(lightning.LightningModule):
+    """Somebody else's module around our method."""
+
+    def __init__(self, infiller, network):
+        super().__init__()
+        self.infiller, self.network = infiller, network
+        self.modes = []
+
+    def predict_step(self, batch, batch_idx):
+        self.modes.append(torch.is_inference_mode_enabled())
+        return [(result.fill, result.nll, result.trace) for result in self.infiller.fill(batch)]
+
+
+def test_it_works_in_a_trainer_as_lightning_makes_it(worlds, tmp_path, capfd):
+    world = worlds("poetry")
+    batches = [world.cases(3, seed=seed) for seed in (1, 2)]
+    options = {"start": "random", "max_rounds": 3}
+    expected = [
+        [(result.fill, result.nll, result.trace) for result in world.fill("tigs", batch, **options)]
+        for batch in batches
+    ]
+    module = Foreign(world.infiller("tigs", **options), world.networks["forward"])
+    loader = DataLoader([together(batch) for batch in batches], batch_size=None)
+    found = lightning.Trainer(default_root_dir=tmp_path, logger=False).predict(module, loader)
+    assert found == expected
+    assert module.modes == [True, True], "Lightning no longer predicts in inference mode, so nothing was tested"
+    assert all(trace[-1] < trace[0] for batch in found for _, _, trace in batch)
