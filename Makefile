@@ -17,7 +17,7 @@ SETTINGS = task=$(TASK) profile=$(PROFILE) \
 	$(if $(STRATEGY),trainer.strategy=$(STRATEGY)) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install data train eval test test-slow lint types format lock clean
+.PHONY: help install demo data train eval table report dashboard test test-slow lint types format lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,21 @@ train: $(STAMP)  ## train every model of TASK, or only MODEL
 
 eval: $(STAMP)  ## fill the test sets of TASK by METHOD, or by every method with METHOD=all
 	@$(BIN)/tigs eval $(SETTINGS) method=$(METHOD) $(if $(LIMIT),eval.limit=$(LIMIT))
+
+table: $(STAMP)  ## the paper's table with our figures beside the paper's; TASK=all for every task
+	@$(BIN)/tigs table task=$(TASK) profile=$(PROFILE) $(ARGS)
+
+report: $(STAMP)  ## all tables, pictures and examples as one HTML page
+	@$(BIN)/tigs report $(ARGS)
+
+dashboard: $(STAMP)  ## a W&B workspace that compares the methods
+	@$(BIN)/tigs dashboard task=$(TASK) profile=$(PROFILE) $(ARGS)
+
+demo: $(STAMP)  ## everything on the built-in sample: train, fill by every method, table, page
+	@$(BIN)/tigs train $(SETTINGS)
+	@$(BIN)/tigs eval $(SETTINGS) method=all
+	@$(BIN)/tigs report $(ARGS)
+	@$(BIN)/tigs table task=$(TASK) profile=$(PROFILE) $(ARGS)
 
 test: $(STAMP) lint types  ## lint, types and tests, in under ten minutes
 	@$(PYTEST) -m "not slow"

@@ -36,6 +36,10 @@ def _bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("train",), help="what to measure")
 
 
+def _report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--png", metavar="FOLDER", help="write the charts as PNG files too")
+
+
 def _infill_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="a sentence with ____ for a token, ____{1,3} for one to three")
     parser.add_argument("--context", metavar="TEXT", default="", help="what the sentence answers to")
@@ -48,6 +52,9 @@ COMMANDS = {
         "fill the test sets by a method, or by every one with method=all", "eval", own_words=("method=all",)
     ),
     "infill": Command("fill the gaps of one sentence", "infill", _infill_options),
+    "table": Command("the paper's table with our figures beside the paper's", "table", own_words=("task=all",)),
+    "report": Command("every figure, picture and example as one HTML page", "report", _report_options),
+    "dashboard": Command("make a W&B workspace that compares the methods", "dashboard"),
     "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options),
     "show": Command("say what a checkpoint is", "show", _show_options),
 }

@@ -38,3 +38,7 @@ class InferenceError(TigsError):
 
 class EvaluationError(TigsError):
     """Figures that cannot be made, a damaged file of figures, or figures that must not stand beside each other."""
+
+
+class TrackingError(TigsError):
+    """W&B that cannot be reached when it has to be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import netrc
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -16,6 +16,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
 from tigs.config import Config, to_plain
 from tigs.console import say
+from tigs.errors import TrackingError
 
 PROJECT = "tigs"
 
@@ -34,6 +35,21 @@ def is_first_process() -> bool:
     return getattr(rank_zero_only, "rank", 0) == 0
 
 
+def project() -> str:
+    """The W&B project that all runs go to."""
+    return os.environ.get("WANDB_PROJECT", PROJECT)
+
+
+def entity() -> str:
+    """Whose project it is: `WANDB_ENTITY`, or the user who is logged in."""
+    return os.environ.get("WANDB_ENTITY") or str(_reached(lambda: wandb.Api().default_entity))
+
+
+def save_workspace(workspace: Any) -> str:
+    """Send a workspace; returns its address."""
+    return str(_reached(lambda: workspace.save().url))
+
+
 def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> WandbLogger | None:
     """A logger for one run, or none when W&B is disabled.
 
@@ -48,7 +64,7 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
     directory = Path(config.output_dir).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     arguments: dict[str, Any] = {
-        "project": os.environ.get("WANDB_PROJECT", PROJECT),
+        "project": project(),
         "name": name,
         "id": _run_id(folder),
         "dir": str(directory),
@@ -82,6 +98,17 @@ def log_result(logger: WandbLogger, *, config: Mapping[str, Any], summary: Mappi
 def finish() -> None:
     """End the run of this process, so that the next one does not write into it."""
     wandb.finish()
+
+
+def _reached(ask: Callable[[], Any]) -> Any:
+    """The answer of W&B's server."""
+    try:
+        return ask()
+    except (wandb.errors.Error, OSError, ValueError) as error:
+        raise TrackingError(
+            f"W&B gives no answer ({type(error).__name__}: {str(error).splitlines()[0]})",
+            remedy="Check the network and `wandb login`; the runs are kept on disk meanwhile",
+        ) from error
 
 
 def _is_logged_in() -> bool:

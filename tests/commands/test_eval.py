@@ -9,7 +9,7 @@ import shutil
 import pytest
 import torch
 
-from tigs.config import METHODS, compose
+from tigs.config import METHODS, MODELS, compose
 from tigs.inference.predictions import predictions_folder, read_predictions
 from tigs.inference.required import checkpoint_path
 
@@ -25,8 +25,8 @@ def _no_wandb(monkeypatch):
 def words(trained, tmp_path):
     """Settings that find tiny trained models in a folder of the test's own."""
 
-    def make(*more, models=("forward",)):
-        own = trained("poetry", *models or ("forward",))
+    def make(*more, models=("forward", "evaluator")):
+        own = trained("poetry", *models)
         for name in models:
             target = tmp_path / f"runs/poetry/small/models/{name}"
             target.mkdir(parents=True)
@@ -36,67 +36,56 @@ def words(trained, tmp_path):
     return make
 
 
-def plain_figures(path, n_sentences):
+def plain_figures(path):
     """Written out again, from the file alone."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()[1 : n_sentences + 1]]
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     n_tokens = sum(len(line["template"].split()) + 1 for line in lines)
-    nll = None if lines[0]["forward_nll"] is None else sum(line["forward_nll"] for line in lines) / n_tokens
-    seconds, steps = (sum(line[name] for line in lines) / len(lines) for name in ("seconds", "model_steps"))
-    return {
-        "file": str(path),
-        "forward_nll_per_token": None if nll is None else pytest.approx(nll),
-        "seconds_per_sentence": pytest.approx(seconds),
-        "model_steps_per_sentence": pytest.approx(steps),
-    }
+    means = {name: sum(line[name] for line in lines) / len(lines) for name in ("seconds", "model_steps")}
+    if lines[0]["forward_nll"] is not None:
+        means["forward_nll"] = sum(line["forward_nll"] for line in lines) / n_tokens
+    return len(lines), means
 
 
-def test_all_methods_are_compared_on_the_same_sentences(tigs, words):
-    models = ["forward", "backward", "birnn", "mask-seq2seq", "mask-selfattn"]
-    made = [*words(models=models), *QUICK]
-    assert tigs("eval", *made, "method=seq2seq-f", "eval.limit=6").code == 0
-    # The last word counts; the file of seq2seq-f holds six sentences, of which three are asked for.
-    ran = tigs("eval", *made, "method=tigs", "method=all", "eval.limit=3", "--json")
+def test_all_methods_are_run_with_their_own_settings_and_finished_ones_are_left_alone(tigs, words):
+    made = [*words(models=MODELS), *QUICK, "eval.limit=3"]
+    # The last word about the method counts.
+    ran = tigs("eval", *made, "method=tigs", "method=all", "--json")
     assert ran.code == 0, ran.err
     document = json.loads(ran.out)
+    assert (document["task"], document["profile"]) == ("poetry", "small")
     folder = predictions_folder(compose(made)).parent
-    assert document["folder"] == str(folder)
-    assert (document["task"], document["profile"], document["sentences"]) == ("poetry", "small", 3)
-    assert document["corpus"] == "built-in sample corpus"
-    assert [method["method"] for method in document["methods"]] == list(METHODS)
-    for method in document["methods"]:
-        assert list(method["sets"]) == ["random-50", "middle-50"]
-        for name, figures in method["sets"].items():
-            assert figures == plain_figures(folder / method["method"] / f"{name}.jsonl", 3)
-    assert read_predictions(folder / "seq2seq-f" / "random-50.jsonl").header.n == 6
-    assert read_predictions(folder / "tigs" / "random-50.jsonl").header.config["method"]["patience"] == 2, (
-        "its own file"
-    )
-    assert "finished before, 6 sentences" in ran.err
+    assert [(own["method"], own["set_name"]) for own in document["metrics"]] == [
+        (method, name) for method in METHODS for name in ("random-50", "middle-50")
+    ]
+    for own in document["metrics"]:
+        n_sentences, figures = plain_figures(folder / own["method"] / f"{own['set_name']}.jsonl")
+        assert own["n"] == n_sentences == 3
+        if own["method"] == "template":
+            assert not figures.keys() & own["figures"].keys(), "no model, nothing to count"
+            continue
+        for name in ("forward_nll", "seconds", "model_steps"):
+            assert own["figures"][name]["value"] == pytest.approx(figures[name])
+    patience = {
+        method: read_predictions(folder / method / "random-50.jsonl").header.config["method"]["patience"]
+        for method in ("tigs", "seq2seq-f")
+    }
+    assert patience == {"tigs": 2, "seq2seq-f": 1}, "each has its own file of settings"
 
-    ran = tigs("eval", *made, "method=all", "eval.limit=3")
-    lines = [line.split() for line in ran.out.splitlines()]
-    assert ran.out.startswith(
-        "poetry, profile small, built-in sample corpus, 3 sentences a set: NLL per token under the"
-    )
-    for method in document["methods"]:
-        sets = list(method["sets"].values())
-        nlls = [figures["forward_nll_per_token"] for figures in sets]
-        seconds, steps = (
-            sum(figures[f"{name}_per_sentence"] for figures in sets) / 2 for name in ("seconds", "model_steps")
-        )
-        cells = ["-" if nll is None else f"{nll:.3f}" for nll in nlls]
-        assert [method["method"], *cells, f"{seconds:.4f}", f"{steps:,.0f}"] in lines
-    assert ran.out.endswith(f"predictions: {folder}\n")
-    assert ran.err.count("finished before") == 18
+    before = {path: path.read_bytes() for path in folder.rglob("*.jsonl")}
+    ran = tigs("eval", *made, "method=all")
+    assert ran.err.count("finished before, 3 sentences") == 18
+    assert before == {path: path.read_bytes() for path in folder.rglob("*.jsonl")}
+    assert "poetry, profile small, built-in sample corpus" in ran.out
+    assert f"predictions: {folder}\n" in ran.out
 
 
-def test_six_sets_without_a_model(tigs, words):
-    document = json.loads(tigs("eval", *words(models=()), "method=template", "--json").out)
-    (method,) = document["methods"]
+def test_six_sets_of_a_method_without_a_model(tigs, words):
+    made = words("method=template", models=("evaluator",))
+    document = json.loads(tigs("eval", *made, "--json").out)
     names = ["random-25", "middle-25", "random-50", "middle-50", "random-75", "middle-75"]
-    assert list(method["sets"]) == names
-    assert document["sentences"] == 10
-    out = tigs("eval", *words(models=()), "method=template").out
+    assert [own["set_name"] for own in document["metrics"]] == names
+    assert {own["n"] for own in document["metrics"]} == {10}
+    out = tigs("eval", *made).out
     assert all(name in out for name in names)
 
 
@@ -116,10 +105,10 @@ def refused(ran):
 def test_all_missing_models_are_named_with_the_commands_that_make_them(tigs, words, tmp_path):
     made = words("method=all", "vocabulary.size=300", f"data.cache_dir={tmp_path / 'my cache'}", models=["backward"])
     line = refused(tigs("eval", *made))
-    missing = ["forward", "birnn", "mask-seq2seq", "mask-selfattn"]
+    missing = ["forward", "birnn", "mask-seq2seq", "mask-selfattn", "evaluator"]
     assert f"not trained yet: {', '.join(missing)} (in {tmp_path / 'runs/poetry/small/models'})" in line
     commands = line.split("`")[1::2]
-    assert len(commands) == 4
+    assert len(commands) == 5
     config = compose([word for word in made if word != "method=all"])
     for command, model in zip(commands, missing, strict=True):
         *start, arguments = shlex.split(command)
@@ -134,7 +123,7 @@ def test_a_profile_without_changes_needs_no_arguments(tigs, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     line = refused(tigs("eval", "task=dialog", "method=seq2seq-b"))
     assert "Run `make train TASK=dialog PROFILE=small MODEL=forward` and `make train" in line
-    assert line.endswith("MODEL=backward`")
+    assert line.endswith("MODEL=backward` and `make train TASK=dialog PROFILE=small MODEL=evaluator`")
 
 
 def change_description(path, change):

@@ -298,7 +298,7 @@ SLOW = ["eval.batch_size=1", "method=birnn-gsn", "method.max_rounds=5", "method.
 @pytest.fixture
 def calm(words, tmp_path):
     """Settings, and the files of a run that nobody disturbed."""
-    made = words(*SLOW, models=("forward", "birnn"))
+    made = words(*SLOW, models=("forward", "birnn", "evaluator"))
     # As in the process that will be disturbed: sums over several threads may differ in the last digit.
     torch.set_num_threads(1)
     shutil.copytree(tmp_path / "runs", tmp_path / "calm")

@@ -91,22 +91,35 @@ def test_rounds_are_those_of_tigs_and_its_kin_alone(charts, experiments, looks):
 def test_no_labels_overlap_or_leave_the_picture(charts, task):
     for chart in charts[task].values():
         for panel in chart.panels:
-            axes = draw(panel)
-            axes.figure.canvas.draw()
-            boxes = [
-                text.get_window_extent()
-                for axis in (axes.xaxis, axes.yaxis)
-                for text in (axis.label, *axis.get_ticklabels())
-                if text.get_text() and text.get_visible() and _in_view(axes, axis, text)
-            ]
-            assert len(boxes) > 5
-            whole = axes.figure.bbox
-            for number, box in enumerate(boxes):
-                assert box.x0 >= whole.x0
-                assert box.y0 >= whole.y0
-                assert box.x1 <= whole.x1
-                assert box.y1 <= whole.y1
-                assert not any(box.overlaps(other) for other in boxes[:number]), (chart.name, panel.title)
+            assert_labels_are_apart(panel)
+
+
+@pytest.mark.parametrize(
+    "trace", [(1.66896, 1.6681, 1.6681), (2.0, 2.0), (9.5, 9.4999), tuple(9 / n for n in range(1, 52))]
+)
+def test_labels_stay_short_however_little_a_search_gains(experiments, looks, trace):
+    metrics = experiments["poetry"].metrics
+    one = {("tigs", "random-25"): replace(metrics["tigs", "random-25"], trace=trace)}
+    rounds = make_charts(replace(experiments["poetry"], metrics=one), looks)[-1]
+    assert rounds.name == "rounds"
+    assert_labels_are_apart(rounds.panels[0])
+
+
+def assert_labels_are_apart(panel):
+    axes = draw(panel)
+    axes.figure.canvas.draw()
+    boxes = [
+        text.get_window_extent()
+        for axis in (axes.xaxis, axes.yaxis)
+        for text in (axis.label, *axis.get_ticklabels())
+        if text.get_text() and text.get_visible() and _in_view(axes, axis, text)
+    ]
+    assert len(boxes) >= 5
+    whole = axes.figure.bbox
+    for number, box in enumerate(boxes):
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+        assert not any(box.overlaps(other) for other in boxes[:number])
 
 
 def _in_view(axes, axis, text):

@@ -20,7 +20,9 @@ Point = tuple[float, float]
 Limits = tuple[float, float]
 
 # Of a method's place beside the others at the same ratio, so that intervals do not hide each other.
-_DODGE = 0.07
+_DODGE = 0.04
+# A smaller difference on the whole axis would look like more than it is.
+_SMALLEST_RANGE = 0.05
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _by_ratio(experiment: Experiment, looks: Looks, name: str, *, title: str, ax
                 continue
             x, y = [at for at, _ in found], [figure.value for _, figure in found]
             errors = [[f.value - f.low for _, f in found], [f.high - f.value for _, f in found]]
-            axes.errorbar(x, y, yerr=errors, linewidth=1, elinewidth=0.8, **look(looks[method]))
+            axes.errorbar(x, y, yerr=errors, linewidth=0.7, elinewidth=0.9, **look(looks[method]))
         axes.set_xticks(range(len(sets)), [f"{one.rpartition('-')[2]} %" for one in sets])
         axes.set_xlim(-0.5, len(sets) - 0.5)
         axes.set_ylim(limits)
@@ -114,7 +116,7 @@ def _against_cost(experiment: Experiment, looks: Looks, cost: str, *, title: str
             if method in of_set:
                 axes.plot(*of_set[method], linestyle="", **look(looks[method]))
         axes.set_xlim(limits)
-        axes.margins(y=0.15)
+        axes.set_ylim(_padded([y for _, y in of_set.values()]))
         axes.xaxis.set_major_locator(LogLocator(numticks=6))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -140,9 +142,11 @@ def _by_round(experiment: Experiment, looks: Looks) -> Chart:
 
     def draw(axes: Axes, of_set: dict[str, tuple[float, ...]]) -> None:
         for method, trace in of_set.items():
-            axes.plot(range(len(trace)), trace, linewidth=1, **look(looks[method]))
+            every = math.ceil(len(trace) / 12)  # more markers would hide the line
+            axes.plot(range(len(trace)), trace, linewidth=1, markevery=every, **look(looks[method]))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-        axes.margins(0.05, 0.1)
+        axes.margins(x=0.05)
+        axes.set_ylim(_padded([nll for trace in of_set.values() for nll in trace]))
         _label(axes, "round", "own NLL per token")
 
     return Chart(
@@ -193,14 +197,15 @@ def look(style: Style) -> dict[str, Any]:
 def _label(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
     axes.grid(visible=True, which="major")
 
 
 def _padded(values: Sequence[float]) -> Limits:
-    """A little more than the range of the values."""
+    """A little more than the range of the values, and never so little that labels need a third decimal."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    margin = 0.06 * (high - low) or 0.5
+    missing = max(0.0, _SMALLEST_RANGE - (high - low))
+    margin = 0.08 * (high - low) + missing / 2
     return low - margin, high + margin
 
 

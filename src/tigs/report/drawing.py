@@ -86,7 +86,7 @@ def save_png(chart: Chart, looks: Looks, caption: str, path: Path) -> None:
         figure = Figure(figsize=(width, height))
         grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         figure.subplots_adjust(
-            left=0.6 / width,
+            left=0.65 / width,
             right=1 - 0.15 / width,
             bottom=1.05 / height,
             top=1 - 0.75 / height,
