@@ -57,8 +57,8 @@ dashboard: $(STAMP)  ## a W&B workspace that compares the methods
 demo: $(STAMP)  ## everything on the built-in sample: train, fill by every method, table, page
 	@$(BIN)/tigs train $(SETTINGS)
 	@$(BIN)/tigs eval $(SETTINGS) method=all
-	@$(BIN)/tigs report $(ARGS)
 	@$(BIN)/tigs table task=$(TASK) profile=$(PROFILE) $(ARGS)
+	@$(BIN)/tigs report $(ARGS)
 
 test: $(STAMP) lint types  ## lint, types and tests, in under ten minutes
 	@$(PYTEST) -m "not slow"

@@ -36,7 +36,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
         table.add_column(name, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         # As Text, because rich would take "[x]" in a plain string for markup and leave it out.
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     console.print(table)
 
 

@@ -33,7 +33,7 @@ def answers_of(ran):
 
 
 def test_a_gap_is_filled_and_the_rest_stays(tigs, words, sentence):
-    first, second, *rest = sentence
+    first, _, *rest = sentence
     (answer,) = answers_of(tigs("infill", f"{first} ____ {' '.join(rest)}", *words(), "--json"))
     assert answer["tokens"] == [first, *answer["fill"], *rest]
     assert len(answer["fill"]) == 1
