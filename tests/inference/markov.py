@@ -6,7 +6,7 @@ They satisfy the interfaces of `tigs.inference.interfaces` and nothing more. Dou
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -132,6 +132,16 @@ def random_markov(seed: int, *, sharpness: float = 2.0) -> Markov:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(7, N_TOKENS, N_TOKENS, generator=generator, dtype=torch.double)
     return Markov(torch.softmax(sharpness * logits, dim=-1))
+
+
+def table_of(given_rows: Mapping[int, Mapping[int, float]]) -> Tensor:
+    """(1, vocabulary, vocabulary) some transitions given; what is left is spread over the others."""
+    table = torch.full((N_TOKENS, N_TOKENS), 1 / N_TOKENS, dtype=torch.double)
+    for before, row in given_rows.items():
+        table[before] = (1 - sum(row.values())) / (N_TOKENS - len(row))
+        for word, probability in row.items():
+            table[before, word] = probability
+    return table[None]
 
 
 def random_two_sided(seed: int, *, sharpness: float = 2.0) -> TwoSidedMarkov:

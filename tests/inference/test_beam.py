@@ -14,7 +14,7 @@ from tigs.inference.beam import beam_search
 from tigs.inference.words import forbidden_words
 from tigs.models.greedy import fill_left_to_right
 
-from .markov import N_TOKENS, WORDS, Markov, all_fills, random_markov
+from .markov import N_TOKENS, WORDS, Markov, all_fills, random_markov, table_of
 from .worlds import Case, markov_world, together
 
 FORBIDDEN = forbidden_words(N_TOKENS, allow_unk=False)
@@ -91,16 +91,6 @@ def luring():
             {START_ID: {LURE: 0.6, WISE: 0.3}, LURE: {KNOWN: 0.1}, WISE: {KNOWN: 0.9}, KNOWN: {END_ID: 0.5}},
         )
     )
-
-
-def table_of(given_rows):
-    """(1, vocabulary, vocabulary) some transitions given; what is left is spread over the others."""
-    table = torch.full((N_TOKENS, N_TOKENS), 1 / N_TOKENS, dtype=torch.double)
-    for before, row in given_rows.items():
-        table[before] = (1 - sum(row.values())) / (N_TOKENS - len(row))
-        for word, probability in row.items():
-            table[before, word] = probability
-    return table[None]
 
 
 @pytest.mark.parametrize(("score_known", "word"), [(True, WISE), (False, LURE)])

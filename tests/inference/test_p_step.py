@@ -12,7 +12,7 @@ from tigs.data.special import END_ID, SPECIAL_TOKENS, START_ID
 from tigs.inference.p_step import Suffix, nearest, score_candidates
 from tigs.inference.words import forbidden_words
 
-from .markov import WORDS, random_markov
+from .markov import WORDS, Markov, random_markov, table_of
 
 SENTENCES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=7), min_size=1, max_size=5)
 
@@ -97,6 +97,19 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, tighten):
         words = [*sentences[row][:position], candidates[row][column]]
         own_nll = model.exact_nll(contexts[row], words, end=False) - prefix[row]
         assert scored.suffix_nll[row, column].sum().item() == pytest.approx((expected[row, column] - own_nll).item())
+
+
+def test_whoever_stays_just_below_the_bound_is_read_to_the_end():
+    """After the blank hardly anything is paid for, so all sums are near their totals from the first word on."""
+    model = Markov(table_of({word: {WORDS[0]: 0.49, END_ID: 0.49} for word in WORDS}))
+    for length in (1, 2, 4):
+        sentences, candidates = [[WORDS[0]] * length, [WORDS[0]] * 6], torch.tensor([WORDS, WORDS])
+        total = model.exact_nll([], sentences[0]).item()
+        for above, kept in ((1e-6, True), (-1e-6, False)):
+            bound = torch.tensor([total + above, float("-inf")], dtype=torch.double)
+            totals = scored_on(model, [[], []], sentences, candidates, 0, bound).totals
+            assert (totals[0] < bound[0]).tolist() == [kept] * 6
+            assert totals[1].isinf().all()
 
 
 def scored_on(model, contexts, sentences, candidates, position, bound, *, tighten=True):

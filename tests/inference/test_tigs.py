@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from tigs.config import MethodConfig, ModelConfig
-from tigs.data.special import BLANK_ID, SPECIAL_TOKENS
+from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID
 from tigs.errors import ConfigError
 from tigs.inference.start import Started
 from tigs.inference.tigs import TOLERANCE, Tigs, count_candidates
 from tigs.inference.words import forbidden_words
 from tigs.models.build import build_model
 
-from .markov import N_TOKENS, WORDS, Markov, all_fills, random_markov
+from .markov import N_TOKENS, WORDS, Markov, all_fills, random_markov, table_of
 from .reference_tigs import reference_tigs, token_nll
 from .worlds import Case, World, markov_world, together
 
@@ -101,6 +101,16 @@ def test_the_same_on_trained_models(worlds, task):
         nlls = token_nll(network, case.context, network.embedding(words), words).sum(dim=1)
         assert result.nll == pytest.approx(nlls.min().item(), abs=1e-4)
         assert nlls[result.fill[0] - len(SPECIAL_TOKENS)].item() == pytest.approx(result.nll, abs=1e-4)
+
+
+def test_a_small_gain_counts_too():
+    """One word is better than another by half a nat, and all that follows is almost certain."""
+    worse, better, known = WORDS[:3]
+    model = Markov(
+        table_of({START_ID: {worse: 0.3, better: 0.5}, worse: {known: 0.9}, better: {known: 0.9}, known: {END_ID: 0.9}})
+    )
+    (result,) = tigs_from(model, [Case("", [], [BLANK_ID, known])], [(worse,)], N_TOKENS, n_candidates=6)
+    assert result.fill == (better,)
 
 
 def test_it_is_never_worse_than_the_beam_it_starts_from(world):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from tigs.config import MethodConfig
@@ -75,6 +77,9 @@ def _reversed(result: FillResult) -> FillResult:
 
 
 def _better(left: FillResult, right: FillResult) -> FillResult:
+    for result in (left, right):
+        if result.nll is None or not math.isfinite(result.nll):
+            return result  # a broken model must be seen, not passed over
     # The same fill can come from both ends; each model's figure for it is its own, the lower one counts.
     merged: dict[tuple[int, ...], float] = {}
     for other in sorted(left.alternatives + right.alternatives, key=lambda alternative: alternative.nll):
