@@ -94,6 +94,12 @@ def small_words(corpora, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def tiny():
+    """Settings of a training of a few seconds."""
+    return TINY
+
+
+@pytest.fixture(scope="session")
 def trained(tmp_path_factory):
     """`trained(task, *models)` gives the settings that find tiny trained models, all of them if none is named."""
     base = tmp_path_factory.getbasetemp()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class TigsError(Exception):
     """Something the user can mend. Exit code 2, no traceback unless `--debug`."""
@@ -42,3 +45,14 @@ class EvaluationError(TigsError):
 
 class TrackingError(TigsError):
     """W&B that cannot be reached when it has to be."""
+
+
+@contextmanager
+def disk_errors(kind: type[TigsError], problem: str, *, remedy: str) -> Iterator[None]:
+    """A full disk or a forbidden folder is the user's to mend; `problem` says what could not be written, and where."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # not the system's: a library of ours uses the same class for its own ends
+            raise
+        raise kind(f"{problem} ({error.strerror})", remedy=remedy) from error

@@ -11,8 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,7 +26,7 @@ from tigs.data.source import corpus_name, find_source_files, read_corpus
 from tigs.data.special import SPECIAL_TOKENS, UNK_ID
 from tigs.data.test_sets import TestSet, load_test_set, make_test_sets, save_test_set
 from tigs.data.vocabulary import Vocabulary
-from tigs.errors import DataError
+from tigs.errors import DataError, disk_errors
 from tigs.progress import working
 
 # What a result does not depend on.
@@ -198,13 +197,9 @@ def _code_files() -> list[Path]:
     return [*(here / f"{name}.py" for name in single), *sorted((here / "corpora").glob("*.py"))]
 
 
-@contextmanager
-def _write_errors(folder: Path) -> Iterator[None]:
-    """A full disk or a forbidden folder is the user's to mend."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"{folder.parent}: cannot write the prepared data ({error.strerror or error})",
-            remedy="Make room there, or set data.cache_dir to another folder",
-        ) from error
+def _write_errors(folder: Path) -> AbstractContextManager[None]:
+    return disk_errors(
+        DataError,
+        f"{folder.parent}: cannot write the prepared data",
+        remedy="Make room there, or set data.cache_dir to another folder",
+    )

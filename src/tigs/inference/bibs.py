@@ -35,12 +35,7 @@ class Bibs:
             templates = own_copy(templates)
             started = self.start(templates)
             search = _Search(self, templates, started.words, started.steps.clone())
-            go_round(
-                search.round,
-                search.templates.blanks,
-                max_rounds=self.settings.max_rounds,
-                patience=self.settings.patience,
-            )
+            go_round(search.round, search.templates.blanks, self.settings)
             return search.results()
 
 

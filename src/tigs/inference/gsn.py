@@ -35,12 +35,7 @@ class Gsn:
         """Rounds until one changes nothing, or T of them."""
         with search_mode():
             search = _Search(self, own_copy(templates))
-            go_round(
-                search.round,
-                search.templates.blanks,
-                max_rounds=self.settings.max_rounds,
-                patience=self.settings.patience,
-            )
+            go_round(search.round, search.templates.blanks, self.settings)
             return search.results()
 
 

@@ -41,12 +41,7 @@ class Tigs:
         """Rounds until no sentence changes any more, or T of them."""
         with search_mode():
             search = _Search(self, own_copy(templates))
-            go_round(
-                search.round,
-                search.templates.blanks,
-                max_rounds=self.settings.max_rounds,
-                patience=self.settings.patience,
-            )
+            go_round(search.round, search.templates.blanks, self.settings)
             return search.results()
 
 

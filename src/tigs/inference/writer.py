@@ -7,15 +7,15 @@ parts of any number of processes can be read together.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as lightning
 from pytorch_lightning.callbacks import BasePredictionWriter
 
-from tigs.errors import PredictionError
+from tigs.errors import PredictionError, disk_errors
 from tigs.inference.predictions import Prediction, prediction_from_line, to_line
 
 
@@ -58,13 +58,10 @@ def read_parts(folder: Path) -> dict[str, Prediction]:
     return predictions
 
 
-@contextmanager
-def write_errors(folder: Path) -> Iterator[None]:
-    """A full disk or a forbidden folder is the user's to mend."""
-    try:
-        yield
-    except OSError as error:
-        raise PredictionError(
-            f"{folder}: cannot write the predictions ({error.strerror or error})",
-            remedy="Make room or make it writable, or set output_dir to another folder; the same command goes on",
-        ) from error
+def write_errors(folder: Path) -> AbstractContextManager[None]:
+    """Around whatever writes predictions."""
+    return disk_errors(
+        PredictionError,
+        f"{folder}: cannot write the predictions",
+        remedy="Make room or make it writable, or set output_dir to another folder; the same command goes on",
+    )

@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tigs.config import Config, save, to_plain
 from tigs.console import say
 from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import PreparedData
-from tigs.errors import CheckpointError, ConfigError
+from tigs.errors import CheckpointError, ConfigError, disk_errors
 from tigs.models.build import MASKED_MODELS, build_model
 from tigs.training.checkpoint import description_in, has_context, read_checkpoint, read_description, require_fit
 from tigs.training.metrics_file import MetricsFile
@@ -211,18 +211,12 @@ def _is_about_devices(error: Exception) -> bool:
     return any(word in str(error) for word in ("`devices", "--ntasks", "num_nodes", "torchrun"))
 
 
-@contextmanager
-def _write_errors(folder: Path) -> Iterator[None]:
-    """A full disk or a forbidden folder is the user's to mend."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise CheckpointError(
-            f"{folder}: cannot write the training ({error.strerror})",
-            remedy="Make room or make it writable, or set output_dir to another folder; what was saved is kept",
-        ) from error
+def _write_errors(folder: Path) -> AbstractContextManager[None]:
+    return disk_errors(
+        CheckpointError,
+        f"{folder}: cannot write the training",
+        remedy="Make room or make it writable, or set output_dir to another folder; what was saved is kept",
+    )
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
