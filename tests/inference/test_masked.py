@@ -45,11 +45,11 @@ def reader(model, context):
 def test_unforced_it_writes_what_a_plain_beam_writes(world, method, width):
     model = world.networks[method]
     cases = [*world.cases(5, longest=9), Case("short", world.pairs[0][0], [BLANK_ID])]
-    results = world.fill(method, cases, beam_width=width)
-    for case, result in zip(cases, results, strict=True):
+    written = world.infiller(method, beam_width=width).write_freely(together(cases))
+    for case, words in zip(cases, written, strict=True):
         read = reader(model, [*case.context, END_ID, *case.template])
-        assert result.unforced == plain_beam(read, limit=len(case.template) + 2, width=width)
-        assert not {PAD_ID, START_ID, END_ID, BLANK_ID} & {*result.unforced}
+        assert words == plain_beam(read, limit=len(case.template) + 2, width=width)
+        assert not {PAD_ID, START_ID, END_ID, BLANK_ID} & {*words}
 
 
 def test_the_same_on_chains_that_end_soon_or_late():
@@ -87,7 +87,8 @@ def test_nothing_at_all_may_be_written():
 @masked
 def test_forced_it_reproduces_the_template_whatever_it_would_write(world, method):
     cases = world.cases(10)
-    results = world.fill(method, cases, beam_width=2)
+    infiller = world.infiller(method, beam_width=2)
+    results, written = infiller.fill(together(cases)), infiller.write_freely(together(cases))
     for case, result in zip(cases, results, strict=True):
         sentence = case.filled(result.fill)
         assert len(sentence) == len(case.template)
@@ -95,7 +96,9 @@ def test_forced_it_reproduces_the_template_whatever_it_would_write(world, method
             own in (token, BLANK_ID) or token == BLANK_ID for own, token in zip(sentence, case.template, strict=True)
         )
         assert BLANK_ID not in sentence
-    assert any(result.unforced != tuple(case.filled(result.fill)) for case, result in zip(cases, results, strict=True))
+    assert any(
+        words != tuple(case.filled(result.fill)) for case, result, words in zip(cases, results, written, strict=True)
+    )
 
 
 @masked
@@ -120,6 +123,7 @@ def test_unknown_words_may_be_written_freely_but_not_filled_in():
     table[:, UNK_ID], table[UNK_ID, END_ID] = 0.5, 2.0
     model = Markov((table / table.sum(dim=1, keepdim=True))[None])
     world = MarkovWorld({"mask-seq2seq": model}, N_TOKENS, [])
-    (result,) = world.fill("mask-seq2seq", [Case("", [], [BLANK_ID])])
-    assert result.unforced == (UNK_ID,)
+    infiller, templates = world.infiller("mask-seq2seq"), together([Case("", [], [BLANK_ID])])
+    (result,) = infiller.fill(templates)
+    assert infiller.write_freely(templates) == [(UNK_ID,)]
     assert result.fill[0] in WORDS

@@ -67,9 +67,9 @@ def visits(draw):
     return position, contexts, sentences, candidates
 
 
-@given(st.integers(0, 10**6), visits(), st.floats(-4, 4), st.booleans())
+@given(st.integers(0, 10**6), visits(), st.floats(-4, 4))
 @settings(max_examples=40)
-def test_dropping_candidates_changes_no_answer(seed, visit, slack, tighten):
+def test_dropping_candidates_changes_no_answer(seed, visit, slack):
     """Against every candidate over the whole sentence, with the bound near the best total and far from it."""
     position, contexts, sentences, candidates = visit
     model = random_markov(seed)
@@ -86,7 +86,7 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, tighten):
     )
     expected = totals - prefix[:, None]  # (rows, candidates)
     bound = expected.min(dim=1).values + slack
-    scored = scored_on(model, contexts, sentences, torch.tensor(candidates), position, bound, tighten=tighten)
+    scored = scored_on(model, contexts, sentences, torch.tensor(candidates), position, bound)
     below = expected < bound[:, None] - 1e-9
     torch.testing.assert_close(scored.totals[below], expected[below])
     # What is not below the bound may be dropped, but never looks better than it is.
@@ -112,14 +112,14 @@ def test_whoever_stays_just_below_the_bound_is_read_to_the_end():
             assert totals[1].isinf().all()
 
 
-def scored_on(model, contexts, sentences, candidates, position, bound, *, tighten=True):
+def scored_on(model, contexts, sentences, candidates, position, bound):
     padded = pad(sentences)
     outputs, state = model.step(model.start(pad(contexts)), torch.full((len(sentences),), START_ID))
     for place in range(position):
         outputs, state = model.step(state, padded.ids[:, place])
     own_nll = -model.log_probabilities(outputs).gather(1, candidates)
     suffix = Suffix.after(padded, position)
-    return score_candidates(model, state, candidates, own_nll, suffix, bound=bound, tighten=tighten)
+    return score_candidates(model, state, candidates, own_nll, suffix, bound=bound)
 
 
 @torch.no_grad()
@@ -134,7 +134,7 @@ def test_on_a_trained_model_every_candidate_gets_the_nll_of_its_whole_sentence(w
     )
     contexts, sentences = zip(*pairs, strict=True)
     infinite = torch.full((len(pairs),), float("inf"))
-    scored = scored_on(network, contexts, sentences, candidates, position, infinite, tighten=False)
+    scored = scored_on(network, contexts, sentences, candidates, position, infinite)
     assert scored.steps.tolist() == [5 * (len(sentence) - position) for sentence in sentences]
     for row, (context, sentence) in enumerate(pairs):
         before = world._nll("forward", context, sentence[:position]) - end_nll(network, context, sentence[:position])

@@ -62,14 +62,13 @@ class _Search:
         self.states = model.start_both(self.templates.context)
         sentences = Padded(self.start_words, self.templates.target.lengths)
         outputs = read_right(model.right_reader, self.states[1], sentences)  # (batch, longest, size)
-        nll = masked_nll(model.right_reader, outputs, sentences)  # (batch, longest)
-        behind = nll.flip(1).cumsum(dim=1).flip(1) - nll  # (batch, longest) of all words after a position
         blanks = self.templates.blanks
         self.from_right = outputs.new_zeros(*blanks.shape, len(self.method.forbidden))
-        self.from_right[blanks] = model.right_reader.log_probabilities(outputs[blanks]) - behind[blanks][:, None]
+        # What the only hypothesis has scored so far is the same for all words and would choose nothing.
+        self.from_right[blanks] = model.right_reader.log_probabilities(outputs[blanks])
         self.seen = [{} for _ in self.templates.ids]
         everyone = torch.arange(len(blanks), device=blanks.device)
-        self._remember(everyone, self.start_words[:, None], torch.zeros_like(nll[:, :1]))
+        self._remember(everyone, self.start_words[:, None], outputs.new_zeros(len(blanks), 1))
         self.traces = [[_best(seen)[1]] for seen in self.seen]
 
     def round(self, active: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ Our networks offer these methods themselves; any other model can be searched thr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from torch import Tensor
 
@@ -130,8 +130,14 @@ class FillResult:
     """Tokens read by a decoder for one hypothesis; reading one with gradients counts as three."""
     alternatives: tuple[Alternative, ...] = ()
     """The `n_best` distinct fills, best first; the first is `fill` itself."""
-    unforced: tuple[int, ...] | None = None
-    """What a masked model writes when nothing makes it reproduce the template."""
+
+
+@runtime_checkable
+class FreeWriter(Protocol):
+    """A method whose model can also write without being made to reproduce the template."""
+
+    def write_freely(self, templates: Templates) -> list[tuple[int, ...]]:
+        """One sentence per template."""
 
 
 class Infiller(Protocol):

@@ -6,37 +6,33 @@ fails to reproduce the template by itself (paper, section 5.5).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from torch import Tensor
 
 from tigs.config import MethodConfig
 from tigs.data.batch import concatenate
-from tigs.inference.beam import beam_search
 from tigs.inference.free_beam import write_freely
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import FillResult, SequenceModel, Templates
-from tigs.inference.seq2seq import beam_results
+from tigs.inference.seq2seq import BeamInfiller
 
 
 class MaskedInfiller:
     """Beam search under P(sentence | x, template)."""
 
     def __init__(self, model: SequenceModel, settings: MethodConfig, *, forbidden: Tensor) -> None:
-        self.model, self.settings, self.forbidden = model, settings, forbidden
+        self.model, self.settings = model, settings
+        self.beam = BeamInfiller(model, settings, forbidden=forbidden, backward=False)
 
     def fill(self, templates: Templates) -> list[FillResult]:
-        """The forced answer, and beside it what the model writes by itself."""
+        """With the template forced."""
+        return self.beam.fill(_with_template_as_context(templates))
+
+    def write_freely(self, templates: Templates) -> list[tuple[int, ...]]:
+        """What the model writes by itself."""
         with search_mode():
-            templates = own_copy(templates)
-            templates = templates._replace(context=concatenate(templates.context, templates.target))
-            beams = beam_search(
-                self.model,
-                templates,
-                width=max(self.settings.beam_width, self.settings.n_best),
-                forbidden=self.forbidden,
-                score_known=self.settings.score_known,
-            )
-            results = beam_results(templates, beams, n_best=self.settings.n_best)
-            written = write_freely(self.model, templates, width=self.settings.beam_width)
-        return [replace(result, unforced=words) for result, words in zip(results, written, strict=True)]
+            read = _with_template_as_context(own_copy(templates))
+            return write_freely(self.model, read, width=self.settings.beam_width)
+
+
+def _with_template_as_context(templates: Templates) -> Templates:
+    return templates._replace(context=concatenate(templates.context, templates.target))

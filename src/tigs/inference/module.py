@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import cast
 
 import pytorch_lightning as lightning
-from torch import Tensor, nn
+from torch import nn
 
 from tigs.config import MethodConfig
 from tigs.data.batch import Padded
@@ -17,7 +17,7 @@ from tigs.data.special import BLANK_ID
 from tigs.data.test_sets import TestItem
 from tigs.data.vocabulary import Vocabulary
 from tigs.errors import InferenceError
-from tigs.inference.interfaces import FillResult, Infiller, SequenceModel, Templates
+from tigs.inference.interfaces import FillResult, FreeWriter, Infiller, SequenceModel, Templates
 from tigs.inference.methods import build_infiller, models_of
 from tigs.inference.predictions import Prediction
 from tigs.inference.score import sentence_nll
@@ -46,12 +46,17 @@ class InferenceModule(lightning.LightningModule):
         """Fill the templates of a batch."""
         started = time.perf_counter()
         ids = tuple(item.template.id for item in batch.items)
-        results = self.infiller.fill(Templates(ids, batch.context, batch.target))
+        templates = Templates(ids, batch.context, batch.target)
+        results = self.infiller.fill(templates)
         seconds = (time.perf_counter() - started) / len(ids)
-        return [
+        predictions = [
             self._prediction(item, result, forward_nll, seconds)
             for item, result, forward_nll in zip(batch.items, results, self._forward_nlls(batch, results), strict=True)
         ]
+        if isinstance(self.infiller, FreeWriter):
+            for prediction, written in zip(predictions, self.infiller.write_freely(templates), strict=True):
+                prediction.unforced = tuple(self.vocabulary.decode(written))
+        return predictions
 
     def _build(self) -> Infiller:
         return build_infiller(self.settings, self.networks, seed=self.seed)
@@ -80,20 +85,15 @@ class InferenceModule(lightning.LightningModule):
             rounds=result.rounds,
             model_steps=result.model_steps,
             seconds=round(seconds, 6),
-            unforced=None if result.unforced is None else tuple(words(result.unforced)),
             alternatives=tuple((" ".join(words(other.fill)), other.nll) for other in result.alternatives[1:]),
         )
 
     def _require_number(self, template: str, nll: float | None, models: tuple[str, ...]) -> None:
         if nll is None or math.isfinite(nll):
             return
-        broken = [name for name in models if not all(map(_is_finite, self.networks[name].parameters()))]
+        broken = [name for name in models if not all(p.isfinite().all() for p in self.networks[name].parameters())]
         suspects = " and ".join(broken or models)
         raise InferenceError(
             f"template {template}: the model {suspects} gives it an NLL of {nll}",
             remedy=f"Train {suspects} again, with a lower trainer.learning_rate; what was filled before is kept",
         )
-
-
-def _is_finite(parameter: Tensor) -> bool:
-    return bool(parameter.isfinite().all())

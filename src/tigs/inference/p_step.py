@@ -74,7 +74,6 @@ def score_candidates(
     suffix: Suffix,
     *,
     bound: Tensor,
-    tighten: bool = True,
 ) -> Scored:
     """Read the suffix after each candidate, dropping those that cannot stay below the bound.
 
@@ -85,10 +84,8 @@ def score_candidates(
         own_nll: (rows, candidates) of each candidate after the prefix; inf excludes it.
         suffix: what follows.
         bound: (rows) a total that a candidate must stay below.
-        tighten: whether each finished candidate becomes the bound for the others.
     """
     n_candidates = candidates.shape[1]
-    bound = bound.clone()
     totals = torch.full_like(own_nll, float("inf")).flatten()  # (rows * candidates)
     suffix_nll = own_nll.new_zeros(own_nll.numel(), suffix.targets.shape[1])  # (rows * candidates, longest + 1)
     place = (own_nll < bound[:, None]).flatten().nonzero().squeeze(1)  # (alive) into rows * candidates
@@ -108,8 +105,6 @@ def score_candidates(
         sums = sums + per_token
         ended = suffix.lengths[row] == offset + 1  # (alive)
         totals[place[ended]] = sums[ended]
-        if tighten:
-            bound.scatter_reduce_(0, row[ended], sums[ended], "amin")
         # A dropped candidate that is not yet gathered away has no more part in anything.
         sums = torch.where(ended | (sums >= bound[row]), torch.full_like(sums, float("inf")), sums)
         alive = sums.isfinite()

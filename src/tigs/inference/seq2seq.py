@@ -7,6 +7,7 @@ import math
 from torch import Tensor
 
 from tigs.config import MethodConfig
+from tigs.errors import InferenceError
 from tigs.inference.beam import Beams, beam_search
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import Alternative, FillResult, Infiller, SequenceModel, Templates
@@ -57,6 +58,11 @@ def beam_results(templates: Templates, beams: Beams, *, n_best: int) -> list[Fil
             for rank, fills in enumerate(by_rank)
             if scores[row][rank] != float("-inf")
         )
+        if not alternatives:
+            raise InferenceError(
+                f"template {templates.ids[row]}: the model holds every sentence with its known words for impossible",
+                remedy="Use a model that gives every word some probability",
+            )
         best = alternatives[0]
         results.append(
             FillResult(best.fill, best.nll, (best.nll,), rounds=1, model_steps=n_steps, alternatives=alternatives)
@@ -80,12 +86,12 @@ def _better(left: FillResult, right: FillResult) -> FillResult:
     for result in (left, right):
         if result.nll is None or not math.isfinite(result.nll):
             return result  # a broken model must be seen, not passed over
+    best = min(left.alternatives[0], right.alternatives[0], key=lambda alternative: alternative.nll)
     # The same fill can come from both ends; each model's figure for it is its own, the lower one counts.
-    merged: dict[tuple[int, ...], float] = {}
+    merged = {best.fill: best.nll}
     for other in sorted(left.alternatives + right.alternatives, key=lambda alternative: alternative.nll):
         merged.setdefault(other.fill, other.nll)
     alternatives = tuple(Alternative(fill, nll) for fill, nll in merged.items())[: len(left.alternatives)]
-    best = alternatives[0]
     return FillResult(
         best.fill,
         best.nll,

@@ -132,15 +132,7 @@ class _Search:
         excluded = (candidates == words[rows, position][:, None]) | self.method.forbidden[candidates]
         own_nll.masked_fill_(excluded, float("inf"))
         incumbent = self.nll[rows, position:].sum(dim=1)  # (rows)
-        scored = score_candidates(
-            model,
-            state,
-            candidates,
-            own_nll,
-            suffix,
-            bound=self._bound(rows, incumbent),
-            tighten=settings.n_best == 1,
-        )
+        scored = score_candidates(model, state, candidates, own_nll, suffix, bound=self._bound(rows, incumbent))
         self.steps[rows] += scored.steps
         return self._keep_best(rows, position, candidates, own_nll, scored, incumbent)
 
