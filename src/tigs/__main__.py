@@ -41,7 +41,11 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _infill_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", metavar="TEXT", help="a sentence with ____ for a token, ____{1,3} for one to three")
+    parser.add_argument(
+        "text",
+        metavar="TEXT",
+        help="a sentence with ____ for a token, ____{1,3} for one to three; settings come behind it",
+    )
     parser.add_argument("--context", metavar="TEXT", default="", help="what the sentence answers to")
 
 

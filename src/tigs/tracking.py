@@ -50,7 +50,7 @@ def save_workspace(workspace: Any) -> str:
     return str(_reached(lambda: workspace.save().url))
 
 
-def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> WandbLogger | None:
+def make_logger(config: Config, *, name: str, job_type: str, folder: Path, variant: str = "") -> WandbLogger | None:
     """A logger for one run, or none when W&B is disabled.
 
     Args:
@@ -58,6 +58,7 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
         name: of the run.
         job_type: `train` or `eval`.
         folder: what the run is about; the same folder continues the same run.
+        variant: tells runs of the same folder apart.
     """
     if mode() == "disabled" or not is_first_process():
         return None
@@ -66,7 +67,7 @@ def make_logger(config: Config, *, name: str, job_type: str, folder: Path) -> Wa
     arguments: dict[str, Any] = {
         "project": project(),
         "name": name,
-        "id": _run_id(folder),
+        "id": _run_id(folder) + variant,
         "dir": str(directory),
         "group": f"{config.task.name}/{config.profile}",
         "job_type": job_type,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -10,6 +11,7 @@ from tigs.config import compose
 from tigs.data.gapped_text import Gap, expand, parse
 from tigs.data.prepare import prepare
 from tigs.data.special import BLANK, SPECIAL_TOKENS
+from tigs.inference.required import checkpoint_path
 
 
 @pytest.fixture
@@ -69,6 +71,10 @@ def test_people_see_the_sentence(tigs, words, sentence):
     [
         ("a zyzzyva ____", (), "zyzzyva"),
         ("____ " * 60, (), "60 tokens"),
+        ("____{99999999999}", (), "99999999999 tokens"),
+        ("____", ("--context", "so"), "no contexts"),
+        ("____", ("method.n_candidates=2.5",), "n_candidates=2.5"),
+        ("____", ("method=seq2seq-f", "method.n_best=6", "method.beam_width=5"), "n_best=6"),
         ("____{1,9} ____{1,9}", (), "81 combinations"),
         ("____{2,1}", (), "no length"),
         ("", (), "no sentence"),
@@ -83,6 +89,23 @@ def test_what_is_wrong_is_named_in_one_line(tigs, words, text, more, problem):
     assert problem in ran.err
     assert ran.err.count("\n") == 1
     assert not ran.out
+
+
+def test_a_task_with_contexts_needs_one(tigs, trained):
+    ran = tigs("infill", "____", *trained("poetry", "forward"))
+    assert (ran.code, ran.out) == (2, "")
+    assert "--context" in ran.err
+
+
+@pytest.mark.parametrize(("task", "model"), [("poetry", "forward"), ("aprc", "backward")])
+def test_a_checkpoint_in_the_wrong_place_is_refused(tigs, trained, words, tmp_path, task, model):
+    foreign = compose(trained(task, model))
+    place = tmp_path / "runs/aprc/small/models/forward"
+    place.mkdir(parents=True)
+    shutil.copy(checkpoint_path(foreign, model), place)
+    ran = tigs("infill", "____", *words(f"output_dir={tmp_path / 'runs'}"))
+    assert ran.code == 2
+    assert f"the model {model} of the task {task}, not forward of aprc" in ran.err
 
 
 def test_pieces_of_the_help_text_mean_what_it_says():

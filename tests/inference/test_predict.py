@@ -235,10 +235,12 @@ def test_a_higher_limit_keeps_what_is_there_and_fills_the_rest(words):
 @pytest.mark.parametrize("change", ["method.beam_width=2", "seed=1"])
 def test_other_settings_are_filled_again(words, change):
     made = words("eval.limit=3")
-    first = [timeless(path)[0] for path in predict(compose(made))]
+    first = [(timeless(path)[0], path.read_bytes()) for path in predict(compose(made))]
     paths = predict(compose([*made, change]))
-    for path, before in zip(paths, first, strict=True):
+    for path, (before, content) in zip(paths, first, strict=True):
         file = read_predictions(path)
+        (aside,) = path.parent.glob(f"{path.stem}.*.jsonl")
+        assert aside.read_bytes() == content
         key, _, value = change.rpartition("=")
         found = file.header.config
         for part in key.split("."):

@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tigs.__main__ import main
 
 
+@pytest.mark.slow
 def test_every_ratio_is_measured_and_makes_sense(tiny_words):
     words = [*tiny_words, "task=dialog", "data.sample_pairs=600", "trainer.batch_size=16"]
     finished = subprocess.run(

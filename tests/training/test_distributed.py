@@ -57,6 +57,7 @@ def test_two_processes_train_all_the_way_to_the_same_kind_of_checkpoint(tiny_wor
     assert set(two.network.state_dict()) == set(one.network.state_dict())
 
 
+@pytest.mark.slow
 def test_one_command_trains_several_models_with_two_processes(tiny_words):
     arguments = [*tiny_words, "trainer.devices=2", "trainer.strategy=ddp", "trainer.max_epochs=1"]
     finished = _run(sys.executable, "-m", "tigs", "train", *arguments, "--json")

@@ -52,7 +52,7 @@ def _chosen_methods(config: Config, settings: Sequence[str]) -> Sequence[str]:
 def _compare(config: Config) -> None:
     """Each method against TIGS; figures that must not be compared are no reason to lose the others."""
     try:
-        compare_all(Path(config.output_dir))
+        compare_all(Path(config.output_dir), task=config.task.name, profile=config.profile)
     except EvaluationError as error:
         say(f"No comparison: {error}")
 

@@ -8,11 +8,11 @@ from dataclasses import asdict, replace
 from tigs.config import Config
 from tigs.console import print_json, print_table
 from tigs.data.gapped_text import parse, tokenize
-from tigs.errors import ConfigError
+from tigs.errors import ConfigError, InferenceError
 from tigs.inference.infill import Answer, infill
 from tigs.inference.methods import build_infiller, models_of
-from tigs.inference.required import checkpoint_path, require_models
-from tigs.training.checkpoint import load_model
+from tigs.inference.required import load_for_one_sentence
+from tigs.training.checkpoint import LoadedModel
 
 
 def run(config: Config, options: argparse.Namespace) -> None:
@@ -20,9 +20,9 @@ def run(config: Config, options: argparse.Namespace) -> None:
     method, task = config.method.name, config.task.name
     if not models_of(method):
         raise ConfigError(f"the method {method} fills nothing", remedy="Choose another, for example method=tigs")
-    require_models(config, [method])
-    models = {name: load_model(checkpoint_path(config, name)) for name in models_of(method)}
+    models = load_for_one_sentence(config)
     model = next(iter(models.values()))
+    _require_context(model, options.context, task)
     infiller = build_infiller(
         config.method, {name: loaded.network for name, loaded in models.items()}, seed=config.seed
     )
@@ -42,6 +42,15 @@ def run(config: Config, options: argparse.Namespace) -> None:
         ("sentence", "NLL", "NLL per token"),
         [(_text(answer, task), f"{answer.nll:.2f}", f"{answer.nll_per_token:.3f}") for answer in answers],
     )
+
+
+def _require_context(model: LoadedModel, context: str, task: str) -> None:
+    if model.description.has_context and not context.strip():
+        raise InferenceError(
+            f"{task} needs a context, what the sentence answers to", remedy="Give it with --context TEXT"
+        )
+    if context.strip() and not model.description.has_context:
+        raise InferenceError(f"{task} has no contexts", remedy="Leave --context out")
 
 
 def _text(answer: Answer, task: str) -> str:

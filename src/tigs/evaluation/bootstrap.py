@@ -16,6 +16,8 @@ import numpy.typing as npt
 from tigs.evaluation.metrics import Figure
 
 N_RESAMPLES = 1000
+MIN_SENTENCES = 20
+"""With fewer, chance alone would seem significant far more often than once in twenty (5 sentences: 14 %, 10 sentences: 8 %)."""
 _SEED = 2019
 _PERCENTILES = (2.5, 97.5)
 
@@ -62,6 +64,8 @@ def estimate_mean(values: npt.ArrayLike) -> Figure:
 def estimate_difference(first: npt.ArrayLike, second: npt.ArrayLike, of_sums: OfSums = ratio) -> tuple[Figure, float]:
     """A figure of one method less that of another on the same sentences, with its interval and two-sided p-value.
 
+    The p-value is 1 where there are fewer than `MIN_SENTENCES`: nothing counts as significant there.
+
     Args:
         first: (sentences, columns) of the one.
         second: (sentences, columns) of the other, in the same order of sentences.
@@ -76,7 +80,8 @@ def estimate_difference(first: npt.ArrayLike, second: npt.ArrayLike, of_sums: Of
     # If there were no difference, resamples would scatter around zero as they now do around the one that was seen; what is as
     # large then is chance. The one that was seen counts too, so no p-value is zero.
     as_large = np.abs(differences - value) >= abs(value)
-    p_value = (1 + int(as_large.sum())) / (1 + N_RESAMPLES)
+    enough = len(tables[0]) >= MIN_SENTENCES
+    p_value = (1 + int(as_large.sum())) / (1 + N_RESAMPLES) if enough else 1.0
     return Figure.rounded(value, *interval(differences)), p_value
 
 

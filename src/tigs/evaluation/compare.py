@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from tigs.evaluation.metrics import (
     Difference,
     Metrics,
     Sentences,
+    find_experiments,
     load_all,
     read_sentences,
     write_comparison,
@@ -26,29 +26,26 @@ from tigs.evaluation.metrics import (
 BASELINE = "tigs"
 
 
-def compare_all(output_dir: Path) -> list[Comparison]:
+def compare_all(output_dir: Path, *, task: str | None = None, profile: str | None = None) -> list[Comparison]:
     """Compare whatever figures lie below a folder, and write one comparison for each task and profile.
 
+    Args:
+        output_dir: the folder.
+        task: compare only this one's; None means every task's.
+        profile: the same of the profile.
+
     Raises:
-        EvaluationError: if a file is damaged, or figures of one cell are about different sentences.
+        EvaluationError: if a file is damaged, or figures of one cell are about different sentences; first the comparisons of all
+            other tasks and profiles are written.
     """
-
-    def experiment(metrics: Metrics) -> tuple[str, str]:
-        return metrics.task, metrics.profile
-
-    comparisons = []
-    for (task, profile), group in groupby(sorted(load_all(output_dir), key=experiment), key=experiment):
-        loaded = list(group)
-        comparison = Comparison(
-            format_version=FORMAT_VERSION,
-            task=task,
-            profile=profile,
-            corpus=loaded[0].corpus,
-            baseline=BASELINE,
-            differences=tuple(_differences(output_dir, loaded)),
-        )
-        write_comparison(output_dir, comparison)
-        comparisons.append(comparison)
+    comparisons, problems = [], []
+    for experiment in find_experiments(output_dir, task=task, profile=profile):
+        try:
+            comparisons.append(_compare(output_dir, *experiment))
+        except EvaluationError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
     return comparisons
 
 
@@ -65,6 +62,20 @@ def compare_sentences(method: Sentences, baseline: Sentences) -> dict[str, tuple
             first, second = (np.array(part.bleu[scope], dtype=np.float64) for part in (method, baseline))
             columns[scope] = (first[order], second, bleu_of_sums)
     return columns
+
+
+def _compare(output_dir: Path, task: str, profile: str) -> Comparison:
+    loaded = load_all(output_dir, task=task, profile=profile)
+    comparison = Comparison(
+        format_version=FORMAT_VERSION,
+        task=task,
+        profile=profile,
+        corpus=loaded[0].corpus,
+        baseline=BASELINE,
+        differences=tuple(_differences(output_dir, loaded)),
+    )
+    write_comparison(output_dir, comparison)
+    return comparison
 
 
 def _differences(output_dir: Path, loaded: Sequence[Metrics]) -> list[Difference]:

@@ -16,7 +16,7 @@ from tigs.errors import EvaluationError
 from tigs.inference.interfaces import SequenceModel
 from tigs.inference.score import token_nll
 from tigs.progress import track
-from tigs.training.checkpoint import load_model
+from tigs.training.checkpoint import load_model, require_kind
 
 _BATCH_SIZE = 256
 # What stands in files is exactly what figures are made of, and the same on every machine: scores are made in double precision,
@@ -52,6 +52,7 @@ class Evaluator:
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         description = model.description
+        require_kind(description, path, task=description.task, model="evaluator")
         about = {"path": str(path), "hash": digest, "validation_nll": description.validation_nll}
         network = model.network.double().to(device)
         return cls(network, model.vocabulary, device, description.task, description.corpus, about)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tigs.errors import EvaluationError
+from tigs.evaluation.whole_file import write_text
 
 FORMAT_VERSION = 1
 _SENTENCES = ".sentences.json"
@@ -57,11 +58,12 @@ class Metrics:
     """Those that the method has: `nll`, `nll_sentence`, `perplexity` (evaluator), `own_nll`, `forward_nll`, `bleu_xy`, `bleu_y`,
     `bleu_xy_sentence`, `bleu_y_sentence`, `bleu_references`, `unk_share`, `exact_match`, `distinct_1`, `distinct_2`,
     `template_failure`, `model_steps`, `rounds`, `seconds`. NLL is per token with `</s>` unless its name says `sentence`; BLEU and
-    shares are between 0 and 1; costs are means per sentence."""
+    shares are between 0 and 1; costs are means per sentence. `own_nll` is the method's own objective per token, comparable within
+    a method only: GSN's sum has no term for `</s>`, and BiBS adds up two directions."""
     n_references: int | None
     """Of `bleu_references`."""
     bleu_signature: str
-    """sacrebleu's own, of the corpus figures."""
+    """sacrebleu's own, of the corpus figures with one reference a sentence; `signature` is that of any figure."""
     trace: tuple[float, ...]
     """The method's own NLL per token at the start and after each round; a sentence that stopped keeps its last value."""
     evaluator: dict[str, Any] | None
@@ -81,6 +83,14 @@ class Metrics:
     def cell(self) -> tuple[str, str, str]:
         """Task, profile and test set: what is compared stands in the same cell."""
         return self.task, self.profile, self.set_name
+
+    def references_of(self, figure: str) -> int:
+        """References a sentence of a BLEU figure."""
+        return self.n_references or 1 if figure == "bleu_references" else 1
+
+    def signature(self, figure: str) -> str:
+        """sacrebleu's own of a BLEU figure, with its true number of references."""
+        return self.bleu_signature.replace("nrefs:1|", f"nrefs:{self.references_of(figure)}|")
 
     def path(self, output_dir: Path) -> Path:
         """Where the file stands."""
@@ -165,8 +175,8 @@ def text_hash(text: str) -> str:
 def write_metrics(output_dir: Path, metrics: Metrics, sentences: Sentences) -> Path:
     """Both files; each is whole or not there, and the one with the figures comes last."""
     path = metrics.path(output_dir)
-    _write(sentences_path(path), sentences_text(sentences))
-    _write(path, json.dumps(asdict(metrics), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(sentences_path(path), sentences_text(sentences))
+    write_text(path, json.dumps(asdict(metrics), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     return path
 
 
@@ -206,16 +216,22 @@ def read_sentences(output_dir: Path, metrics: Metrics) -> Sentences:
         )
 
 
-def load_all(output_dir: Path) -> list[Metrics]:
-    """Every file of figures below a folder; files of several machines may have been copied together.
+def load_all(output_dir: Path, *, task: str | None = None, profile: str | None = None) -> list[Metrics]:
+    """Every file of figures below a folder, or those of one task or profile; several machines' may have been copied together.
 
     Raises:
         EvaluationError: if a file is damaged, or two must not stand in the same cell.
     """
-    paths = sorted(output_dir.glob("*/*/metrics/*/*.json"))
-    loaded = [read_metrics(path) for path in paths if not path.name.endswith(_SENTENCES)]
+    loaded = [read_metrics(path) for path in _metrics_paths(output_dir, task, profile)]
     refuse_conflicts(output_dir, loaded)
     return loaded
+
+
+def find_experiments(
+    output_dir: Path, *, task: str | None = None, profile: str | None = None
+) -> list[tuple[str, str]]:
+    """Tasks and profiles that have files of figures, whether or not these can be read."""
+    return sorted({path.parts[-5:-3] for path in _metrics_paths(output_dir, task, profile)})
 
 
 def refuse_conflicts(output_dir: Path, loaded: Iterable[Metrics]) -> None:
@@ -235,18 +251,18 @@ def refuse_conflicts(output_dir: Path, loaded: Iterable[Metrics]) -> None:
 def write_comparison(output_dir: Path, comparison: Comparison) -> Path:
     """One file for all test sets of a task and profile."""
     path = comparison.path(output_dir)
-    _write(path, json.dumps(asdict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json.dumps(asdict(comparison), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     return path
 
 
-def read_comparisons(output_dir: Path) -> list[Comparison]:
-    """Every comparison below a folder.
+def read_comparisons(output_dir: Path, *, task: str | None = None, profile: str | None = None) -> list[Comparison]:
+    """Every comparison below a folder, or those of one task or profile.
 
     Raises:
         EvaluationError: if a file is damaged.
     """
     comparisons = []
-    for path in sorted(output_dir.glob("*/*/metrics/comparison.json")):
+    for path in sorted(output_dir.glob(f"{task or '*'}/{profile or '*'}/metrics/comparison.json")):
         with _damage(path):
             values = _read(path)
             differences = tuple(Difference(**difference) for difference in values.pop("differences"))
@@ -275,6 +291,11 @@ def _what_must_agree(metrics: Metrics) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def _metrics_paths(output_dir: Path, task: str | None, profile: str | None) -> list[Path]:
+    paths = sorted(output_dir.glob(f"{task or '*'}/{profile or '*'}/metrics/*/*.json"))
+    return [path for path in paths if not path.name.endswith(_SENTENCES)]
+
+
 def _read(path: Path) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if values["format_version"] != FORMAT_VERSION:
@@ -291,11 +312,3 @@ def _damage(path: Path) -> Iterator[None]:
         raise EvaluationError(
             f"{path}: cannot be read ({problem})", remedy="Delete it and run `make eval` for this method again"
         ) from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Under another name first, so that a file with this name is always whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)

@@ -20,14 +20,20 @@ _COSTS = ("seconds", "model_steps", "rounds")
 
 
 def track(config: Config, evaluated: Sequence[Metrics], files: Sequence[Path]) -> None:
-    """Send the figures of one method on all its test sets; the same folder always continues the same run.
+    """Send the figures of one method on all its test sets; predictions that were made in the same way continue the same run.
 
     Args:
         config: of the search.
         evaluated: figures, one per test set.
         files: the predictions they were made from, in the same order.
     """
-    logger = tracking.make_logger(config, name=config.method.name, job_type="eval", folder=files[0].parent)
+    logger = tracking.make_logger(
+        config,
+        name=config.method.name,
+        job_type="eval",
+        folder=files[0].parent,
+        variant=f"-{read_predictions(files[0]).header.identity}",
+    )
     if logger is None:
         return
     try:
@@ -58,6 +64,8 @@ def _origin(evaluated: Sequence[Metrics]) -> dict[str, Any]:
         "checkpoints": {name: about["hash"] for name, about in first.checkpoints.items()},
         "evaluator": (first.evaluator or {}).get("hash"),
         "test_set_hashes": {metrics.set_name: metrics.test_set_hash for metrics in evaluated},
+        "n_references": first.n_references,
+        "bleu_signature": first.bleu_signature,
         "processes": first.devices,
         "git_revision": first.git_revision,
     }

@@ -111,7 +111,7 @@ class _Search:
             reader,
             state,
             templates,
-            width=max(settings.beam_width, settings.n_best),
+            width=settings.beam_width,
             forbidden=self.method.forbidden,
             score_end=False,
             guide=guide,

@@ -31,7 +31,12 @@ class Answer:
 
 
 def infill(
-    infiller: Infiller, vocabulary: Vocabulary, config: Config, *, context: Sequence[str], pieces: Sequence[Piece]
+    infiller: Infiller,
+    vocabulary: Vocabulary,
+    config: Config,
+    *,
+    context: Sequence[str],
+    pieces: Sequence[Piece],
 ) -> list[Answer]:
     """The `method.n_best` best sentences by NLL per token, over every combination of lengths that the gaps allow.
 
@@ -46,10 +51,11 @@ def infill(
         InferenceError: for a token that the models do not know, a sentence that is too long for them, or too many
             combinations.
     """
-    sentences = expand(pieces, max_combinations=config.method.max_combinations)
     _require_known(vocabulary, [*context, *(piece for piece in pieces if isinstance(piece, str))])
-    _require_length(context, config.data.max_context_length, "context")
-    _require_length(max(sentences, key=len), config.data.max_target_length, "sentence")
+    _require_length(len(context), config.data.max_context_length, "context")
+    longest = sum(1 if isinstance(piece, str) else piece.longest for piece in pieces)
+    _require_length(longest, config.data.max_target_length, "sentence")
+    sentences = expand(pieces, max_combinations=config.method.max_combinations)
     if not all(sentences):
         raise InferenceError("there is no sentence to fill", remedy="Write one, with ____ for every missing token")
     templates = Templates(
@@ -82,9 +88,9 @@ def _require_known(vocabulary: Vocabulary, tokens: Iterable[str]) -> None:
         )
 
 
-def _require_length(tokens: Sequence[str], longest: int, what: str) -> None:
-    if len(tokens) > longest:
+def _require_length(length: int, longest: int, what: str) -> None:
+    if length > longest:
         raise InferenceError(
-            f"the {what} has {len(tokens)} tokens, the model was trained on at most {longest}",
+            f"the {what} can have {length} tokens, the model was trained on at most {longest}",
             remedy="Shorten it, or train a model on longer sentences",
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from tigs.config import MethodConfig
+from tigs.errors import ConfigError
 from tigs.inference.bibs import Bibs
 from tigs.inference.gsn import Gsn
 from tigs.inference.interfaces import Infiller
@@ -74,6 +75,10 @@ METHODS: dict[str, Method] = {
 }
 
 
+# Their answers come out of one beam.
+_BEAM_METHODS = ("seq2seq-f", "seq2seq-b", "seq2seq-fb", "mask-seq2seq", "mask-selfattn")
+
+
 def models_of(method: str) -> tuple[str, ...]:
     """The models that must be trained before a method can fill."""
     return METHODS[method].models
@@ -87,6 +92,11 @@ def build_infiller(settings: MethodConfig, networks: Mapping[str, nn.Module], *,
         networks: by the names of `models_of(settings.name)`.
         seed: of random starts and of sampling.
     """
+    if settings.n_best > settings.beam_width and settings.name in _BEAM_METHODS:
+        raise ConfigError(
+            f"method.n_best={settings.n_best} asks for more fills than method.beam_width={settings.beam_width} keeps",
+            remedy="Raise method.beam_width, which is part of the method, or lower method.n_best",
+        )
     forbidden = Tensor()
     for network in networks.values():
         # Frozen, so that a gradient forms with respect to inputs alone.

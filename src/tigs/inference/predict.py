@@ -76,6 +76,7 @@ def _fill(config: Config, module: InferenceModule, test_set: TestSet, header: He
     devices = _search(config, module, items, parts)
     if is_first_process():
         with write_errors(path.parent):
+            _put_aside(path, header.identity)
             _merge(path, replace(header, devices=devices), test_set, items, parts)
     return path
 
@@ -154,6 +155,16 @@ def _read_kept(path: Path, identity: str) -> dict[str, Prediction]:
         return {}
     file = read_predictions(path)
     return {prediction.id: prediction for prediction in file.predictions} if file.header.identity == identity else {}
+
+
+def _put_aside(path: Path, identity: str) -> None:
+    """Predictions that were made in another way are kept under another name."""
+    if path.is_file():
+        before = read_predictions(path).header.identity
+        if before != identity:
+            kept = path.with_name(f"{path.stem}.{before}.jsonl")
+            path.replace(kept)
+            _say(f"  {path.stem}: predictions with other settings or models are kept as {kept.name}")
 
 
 def _merge(path: Path, header: Header, test_set: TestSet, items: Sequence[TestItem], parts: Path) -> None:

@@ -15,7 +15,7 @@ from tigs.data.test_sets import TestItem
 from tigs.errors import CheckpointError, InferenceError
 from tigs.inference.methods import models_of
 from tigs.inference.module import FORWARD
-from tigs.training.checkpoint import LoadedModel, load_model, require_fit
+from tigs.training.checkpoint import LoadedModel, load_model, require_fit, require_kind
 from tigs.training.fit import BEST, model_folder
 
 # Settings that say nothing about a training.
@@ -57,8 +57,26 @@ def load_models(config: Config, prepared: PreparedData, items: Sequence[TestItem
     for name in models_for(config.method.name):
         path = checkpoint_path(config, name)
         models[name] = load_model(path)
+        require_kind(models[name].description, path, task=config.task.name, model=name)
         require_fit(models[name].description, prepared, path)
         _require_lengths(models[name], items, path)
+    return models
+
+
+def load_for_one_sentence(config: Config) -> dict[str, LoadedModel]:
+    """The models of the configured method without the data they were trained on; all must have learned the same words."""
+    names = models_of(config.method.name)
+    require_models(config, [config.method.name])
+    models = {name: load_model(checkpoint_path(config, name)) for name in names}
+    first = models[names[0]]
+    for name, model in models.items():
+        path = checkpoint_path(config, name)
+        require_kind(model.description, path, task=config.task.name, model=name)
+        if model.vocabulary.hash != first.vocabulary.hash:
+            raise CheckpointError(
+                f"{path}: its vocabulary is not that of {checkpoint_path(config, names[0])}",
+                remedy="Train both on the same data",
+            )
     return models
 
 

@@ -27,7 +27,7 @@ class BeamInfiller:
             beams = beam_search(
                 self.model,
                 read,
-                width=max(self.settings.beam_width, self.settings.n_best),
+                width=self.settings.beam_width,
                 forbidden=self.forbidden,
                 score_known=self.settings.score_known,
             )

@@ -49,6 +49,11 @@ def count_candidates(wanted: float, forbidden: Tensor) -> int:
     """K: a number, or a share of the vocabulary."""
     n_words = int((~forbidden).sum())
     number = max(1, round(wanted * n_words)) if wanted < 1 else int(wanted)
+    if wanted >= 1 and wanted != number:
+        raise ConfigError(
+            f"method.n_candidates={wanted:g} is no number of words",
+            remedy="Give a whole number, or a share of the vocabulary below 1",
+        )
     if number > n_words:
         raise ConfigError(
             f"method.n_candidates={wanted:g} is more than the {n_words} words of the vocabulary",

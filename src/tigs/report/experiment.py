@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tigs.config import TASKS
+from tigs.errors import EvaluationError, TigsError
 from tigs.evaluation.compare import BASELINE, compare_all
-from tigs.evaluation.metrics import Comparison, Difference, Figure, Metrics, load_all, read_comparisons
+from tigs.evaluation.metrics import (
+    Comparison,
+    Difference,
+    Figure,
+    Metrics,
+    find_experiments,
+    load_all,
+    read_comparisons,
+)
 from tigs.report.methods import LABELS, TASK_LABELS, in_order, set_label, sets_in_order
 from tigs.report.paper import PAPER_SENTENCES, paper_sets
 
@@ -29,7 +39,7 @@ class Experiment:
     @property
     def name(self) -> str:
         """For titles."""
-        return f"{TASK_LABELS.get(self.task, self.task)}, profile {self.profile}"
+        return _title(self.task, self.profile)
 
     @property
     def methods(self) -> list[str]:
@@ -72,16 +82,23 @@ class Experiment:
     @property
     def about_bleu(self) -> str:
         """What BLEU was computed on, and sacrebleu's signature."""
-        several = sorted({(metrics.n_references or 1, metrics.bleu_signature) for metrics in self.metrics.values()})
-        # The files hold the signature of one reference a sentence.
-        signatures = " and ".join(signature.replace("nrefs:1|", f"nrefs:{n}|") for n, signature in several)
-        numbers = " or ".join(f"{n:,}" for n in sorted({n for n, _ in several}))
+        numbers = " or ".join(f"{n:,}" for n in self.n_references)
         scope = (
             "over context and sentence (x ⊕ y)"
             if self.bleu == "bleu_xy"
             else f"against {numbers} sentences of the test split as references"
         )
-        return f"BLEU-4 {scope}, sacrebleu {signatures}"
+        return f"BLEU-4 {scope}, sacrebleu {' and '.join(self.signatures(self.bleu))}"
+
+    @property
+    def n_references(self) -> list[int]:
+        """References a sentence of `bleu`; one number unless the test sets differ."""
+        return sorted({metrics.references_of(self.bleu) for metrics in self.metrics.values()})
+
+    def signatures(self, figure: str) -> list[str]:
+        """sacrebleu's own of a BLEU figure; one unless the test sets differ."""
+        having = [metrics for metrics in self.metrics.values() if figure in metrics.figures]
+        return sorted({metrics.signature(figure) for metrics in having})
 
     @property
     def about_paper(self) -> str:
@@ -89,37 +106,68 @@ class Experiment:
         return f"The paper's figures are those of its Table 1: its own corpus and models, {PAPER_SENTENCES:,} sentences"
 
 
-def load_experiments(output_dir: Path) -> list[Experiment]:
+class Problem(NamedTuple):
+    """A task and profile whose files cannot be read or must not be compared."""
+
+    name: str
+    error: TigsError
+
+
+def load_experiments(output_dir: Path, *, task: str | None = None, profile: str | None = None) -> list[Experiment]:
     """Whatever figures lie below a folder, in the order of the tasks; compared with TIGS anew if they have changed since.
 
     Raises:
         EvaluationError: if a file is damaged, or figures that cannot be compared stand in one cell.
     """
-    loaded = load_all(output_dir)
-    experiments = _experiments(loaded, read_comparisons(output_dir))
-    if not all(map(_is_compared, experiments)):
-        experiments = _experiments(loaded, compare_all(output_dir))
+    experiments, problems = load_readable(output_dir, task=task, profile=profile)
+    if problems:
+        raise problems[0].error
     return experiments
 
 
-def _experiments(loaded: list[Metrics], comparisons: list[Comparison]) -> list[Experiment]:
-    def key(one: Metrics | Comparison) -> tuple[int, str]:
-        return TASKS.index(one.task), one.profile
+def load_readable(
+    output_dir: Path, *, task: str | None = None, profile: str | None = None
+) -> tuple[list[Experiment], list[Problem]]:
+    """The same, but what is wrong with one experiment leaves the others as they are.
 
-    return [
-        Experiment(
-            task=TASKS[task],
-            profile=profile,
-            metrics={(one.method, one.set_name): one for one in loaded if key(one) == (task, profile)},
-            differences={
-                (one.method, one.set_name, one.figure): one
-                for comparison in comparisons
-                if key(comparison) == (task, profile)
-                for one in comparison.differences
-            },
-        )
-        for task, profile in sorted({key(one) for one in loaded})
-    ]
+    Args:
+        output_dir: where the figures lie.
+        task: only this one's; None means every task's.
+        profile: the same of the profile.
+    """
+    names = find_experiments(output_dir, task=task, profile=profile)
+    experiments: list[Experiment] = []
+    problems: list[Problem] = []
+    for name in sorted(names, key=lambda name: (TASKS.index(name[0]) if name[0] in TASKS else len(TASKS), name)):
+        try:
+            experiments.append(_load(output_dir, *name))
+        except EvaluationError as error:
+            problems.append(Problem(_title(*name), error))
+    return experiments, problems
+
+
+def _load(output_dir: Path, task: str, profile: str) -> Experiment:
+    if task not in TASKS:
+        raise EvaluationError(f"{output_dir / task}: there is no task {task}", remedy="Move the folder elsewhere")
+    loaded = load_all(output_dir, task=task, profile=profile)
+    experiment = _experiment(task, profile, loaded, read_comparisons(output_dir, task=task, profile=profile))
+    if not _is_compared(experiment):
+        experiment = _experiment(task, profile, loaded, compare_all(output_dir, task=task, profile=profile))
+    return experiment
+
+
+def _experiment(task: str, profile: str, loaded: list[Metrics], comparisons: list[Comparison]) -> Experiment:
+    differences = [one for comparison in comparisons for one in comparison.differences]
+    return Experiment(
+        task=task,
+        profile=profile,
+        metrics={(one.method, one.set_name): one for one in loaded},
+        differences={(one.method, one.set_name, one.figure): one for one in differences},
+    )
+
+
+def _title(task: str, profile: str) -> str:
+    return f"{TASK_LABELS.get(task, task)}, profile {profile}"
 
 
 def _is_compared(experiment: Experiment) -> bool:

@@ -124,6 +124,15 @@ def load_model(path: Path) -> LoadedModel:
     return LoadedModel(network.eval(), vocabulary, config, description)
 
 
+def require_kind(description: Description, path: Path, *, task: str, model: str) -> None:
+    """Refuse a checkpoint that was put where another belongs."""
+    if (description.task, description.model) != (task, model):
+        raise CheckpointError(
+            f"{path}: the model {description.model} of the task {description.task}, not {model} of {task}",
+            remedy=f"Put the right file there, or train it with `make train TASK={task} MODEL={model}`",
+        )
+
+
 def require_fit(description: Description, prepared: PreparedData, path: Path) -> None:
     """Refuse a checkpoint of another task or vocabulary, or one that was trained on other pairs."""
     summary = prepared.summary
