@@ -24,7 +24,7 @@ _COLUMNS = {
     "forward_nll": ("NLL, searched model", ".3f"),
     "bleu_xy": ("BLEU x ⊕ y", ".3f"),
     "bleu_y": ("BLEU y", ".3f"),
-    "bleu_references": ("BLEU, many references", ".3f"),
+    "bleu_references": ("BLEU, {} references", ".3f"),
     "exact_match": ("exact", ".1%"),
     "unk_share": ("<unk>", ".1%"),
     "template_failure": ("template lost", ".1%"),
@@ -40,7 +40,9 @@ def print_method(evaluated: Evaluated, about: str) -> None:
     rows = [
         (metrics.set_name, f"{metrics.n:,}", *(_cell(metrics, name) for name in names)) for metrics in evaluated.figures
     ]
-    print_table(f"{evaluated.method}: {about}", ("set", "n", *(_COLUMNS[name][0] for name in names)), rows)
+    titles = [_title(evaluated.figures, name) for name in names]
+    print_table(f"{evaluated.method}: {about}", ("set", "n", *titles), rows)
+    _print_signatures(evaluated.figures, names)
 
 
 def print_comparison(methods: Sequence[Evaluated], about: str) -> None:
@@ -53,11 +55,12 @@ def print_comparison(methods: Sequence[Evaluated], about: str) -> None:
     for name, title in (
         ("nll", "NLL per token by the evaluator"),
         ("forward_nll", "NLL per token under the searched (forward) model"),
-        (bleu, f"BLEU-4, {_COLUMNS[bleu][0].removeprefix('BLEU').strip(', ')}"),
+        (bleu, f"BLEU-4, {_title(everything, bleu).removeprefix('BLEU').strip(', ')}"),
         ("seconds", "seconds per sentence"),
     ):
         rows = [(method.method, *(_cell(metrics, name) for metrics in method.figures)) for method in methods]
         print_table(f"{title}: {about}", ("method", *sets), rows)
+        _print_signatures(everything, [name])
     _print_standing(methods, everything, sets, bleu)
 
 
@@ -86,6 +89,21 @@ def _best_rival(everything: Sequence[Metrics], figure: str, set_name: str) -> st
     rivals = [rival for rival in ahead_of_tigs(everything, figure) if rival.set_name == set_name]
     best = max(rivals, key=lambda rival: abs(rival.value - rival.tigs), default=None)
     return "" if best is None else f"{best.method} {best.value - best.tigs:+.3f}"
+
+
+def _title(everything: Sequence[Metrics], name: str) -> str:
+    """Of a column; without its number of references a BLEU says nothing."""
+    numbers = sorted({metrics.references_of(name) for metrics in everything if name in metrics.figures})
+    return _COLUMNS[name][0].format(" or ".join(f"{number:,}" for number in numbers))
+
+
+def _print_signatures(everything: Sequence[Metrics], names: Sequence[str]) -> None:
+    """One line with sacrebleu's own for the BLEU figures that were printed; nothing if there are none."""
+    bleu = [name for name in names if name.startswith("bleu")]
+    having = [(metrics, name) for name in bleu for metrics in everything if name in metrics.figures]
+    if having:
+        signatures = dict.fromkeys(metrics.signature(name) for metrics, name in having)
+        print_text(f"sacrebleu {' and '.join(signatures)}")
 
 
 def _cell(metrics: Metrics, name: str) -> str:

@@ -227,9 +227,7 @@ def load_all(output_dir: Path, *, task: str | None = None, profile: str | None =
     return loaded
 
 
-def find_experiments(
-    output_dir: Path, *, task: str | None = None, profile: str | None = None
-) -> list[tuple[str, str]]:
+def find_experiments(output_dir: Path, *, task: str | None = None, profile: str | None = None) -> list[tuple[str, str]]:
     """Tasks and profiles that have files of figures, whether or not these can be read."""
     return sorted({path.parts[-5:-3] for path in _metrics_paths(output_dir, task, profile)})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -187,7 +187,48 @@ def _parse(line: str, where: str, kind: type[Header] | type[Prediction]) -> dict
     names = {field.name for field in fields(kind)}
     if not isinstance(values, dict) or not set(values) <= names or ("config" in names and set(values) != names):
         raise _broken(where, f"not a line of a prediction file ({kind.__name__.lower()} expected)")
+    for field in fields(kind):
+        if field.name in values and not _FITS[str(field.type)](values[field.name]):
+            raise _broken(where, f"not a {kind.__name__.lower()} ({field.name} has the wrong type)")
     return values
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or _is_whole(value)
+
+
+def _is_list(value: object, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(fits, value))
+
+
+def _is_fill_with_nll(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and _is_text(value[0]) and _is_number(value[1])
+
+
+# How a field of each type stands in a line; tokens are joined there.
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "str": _is_text,
+    "str | None": lambda value: value is None or _is_text(value),
+    "int": _is_whole,
+    "float": _is_number,
+    "float | None": lambda value: value is None or _is_number(value),
+    "tuple[str, ...]": _is_text,
+    "tuple[str, ...] | None": lambda value: value is None or _is_text(value),
+    "tuple[float, ...]": lambda value: _is_list(value, _is_number),
+    "tuple[tuple[str, float], ...]": lambda value: _is_list(value, _is_fill_with_nll),
+    "dict[str, Any]": lambda value: isinstance(value, dict),
+    "dict[str, dict[str, Any]]": lambda value: (
+        isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
+    ),
+}
 
 
 def _broken(where: str, problem: str) -> PredictionError:

@@ -9,8 +9,11 @@ from tigs.config import Config
 from tigs.data.test_sets import set_name
 from tigs.errors import ConfigError
 
-# What each section compares, and whether lower is better.
-_QUALITIES = {"nll": "NLL by the evaluator", "bleu_xy": "BLEU-4 over x ⊕ y", "bleu_y": "BLEU-4 over y"}
+_NLL, _BLEU_Y = {"nll": "NLL by the evaluator"}, {"bleu_y": "BLEU-4 over y"}
+# What is compared, one section each.
+_QUALITIES = _NLL | {"bleu_xy": "BLEU-4 over x ⊕ y"} | _BLEU_Y
+_QUALITIES_WITHOUT_CONTEXT = _NLL | {"bleu_references": "BLEU-4 against many references"} | _BLEU_Y
+_WITHOUT_CONTEXT = ("aprc",)
 _COSTS = {"seconds_per_sentence": "seconds a sentence", "model_steps_per_sentence": "model steps a sentence"}
 
 
@@ -27,12 +30,13 @@ def comparison_workspace(config: Config, *, entity: str, project: str) -> Any:
     settings = config.test_sets
     sets = [set_name(strategy, ratio) for ratio in settings.ratios for strategy in settings.strategies]
     group = f"{config.task.name}/{config.profile}"
+    qualities = _QUALITIES_WITHOUT_CONTEXT if config.task.name in _WITHOUT_CONTEXT else _QUALITIES
     return workspaces.Workspace(
         entity=entity,
         project=project,
         name=f"Methods on {group}",
         sections=[
-            *(_bars(workspaces, panels, figure, title, sets) for figure, title in _QUALITIES.items()),
+            *(_bars(workspaces, panels, figure, title, sets) for figure, title in qualities.items()),
             _against_cost(workspaces, panels, sets),
             workspaces.Section(
                 name="What explains a difference",

@@ -101,7 +101,7 @@ def save_png(chart: Chart, looks: Looks, caption: str, path: Path) -> None:
         handles = [Line2D([], [], label=label(method), **look(looks[method])) for method in chart.methods]
         figure.legend(handles=handles, loc="lower center", ncols=min(5, len(handles)))
         figure.suptitle(f"{chart.title}\n{caption}", fontsize=9, wrap=True)
-        figure.savefig(path, dpi=160)
+        figure.savefig(path, format="png", dpi=160)
 
 
 def _inline(figure: Figure, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +65,28 @@ def _read_set(output_dir: Path, experiment: Experiment, set_name: str) -> dict[s
         if metrics is None or method == "template":
             continue
         predictions = _predictions(output_dir, metrics)
+        if not predictions:
+            continue
+        sentences = read_sentences(output_dir, metrics)
+        # A file may hold more than the figures are about: they were made again with a smaller limit.
+        judged = set(sentences.ids)
+        predictions = [one for one in predictions if one.id in judged]
         chosen = chosen or {one.id for one in predictions[:PER_SET]}
-        nlls = read_sentences(output_dir, metrics).nll_by_id if predictions else {}
+        nlls = sentences.nll_by_id
         scored = {one.id: (one, nlls.get(one.id, ())) for one in predictions if one.id in chosen}
         if scored:
             of_set[method] = scored
     return of_set
 
 
-def _predictions(output_dir: Path, metrics: Metrics) -> tuple[Prediction, ...]:
+def _predictions(output_dir: Path, metrics: Metrics) -> Sequence[Prediction]:
     """Those from which the figures were made; none if the file is not there or was made by another search since."""
     path = output_dir / metrics.task / metrics.profile / "predictions" / metrics.method / f"{metrics.set_name}.jsonl"
     if not path.is_file():
         return ()
     file = read_predictions(path)
-    made = (file.header.config, file.header.checkpoints, file.header.test_set_hash, file.header.n)
-    return file.predictions if made == (metrics.config, metrics.checkpoints, metrics.test_set_hash, metrics.n) else ()
+    made = (file.header.config, file.header.checkpoints, file.header.test_set_hash)
+    return file.predictions if made == (metrics.config, metrics.checkpoints, metrics.test_set_hash) else ()
 
 
 def _blanks(prediction: Prediction) -> list[int]:

@@ -27,7 +27,7 @@ KINDS = {
     "nll_sentence": Kind("NLL per sentence by the evaluator", "{:.2f}"),
     "perplexity": Kind("Perplexity by the evaluator", "{:.2f}"),
     "forward_nll": Kind("NLL per token under the forward model, which TIGS searches", "{:.3f}"),
-    "own_nll": Kind("NLL per token under the method's own model", "{:.3f}"),
+    "own_nll": Kind("The method's own objective per token (comparable within a method only)", "{:.3f}"),
     "bleu_xy": Kind("BLEU-4 over context and sentence", "{:.3f}"),
     "bleu_y": Kind("BLEU-4 of the sentence alone", "{:.3f}"),
     "bleu_xy_sentence": Kind("BLEU-4 over context and sentence, mean of sentences", "{:.3f}"),
@@ -96,7 +96,8 @@ def figures_html(experiment: Experiment) -> str:
             for method in methods
         ]
         table = _table(f'<tr><th class="name" scope="col">Method</th>{head}</tr>', rows)
-        about = f'<p class="note">{escape(experiment.about)}; with 95 % intervals.</p>'
+        signatures = f"; sacrebleu {' and '.join(experiment.signatures(name))}" if name.startswith("bleu") else ""
+        about = f'<p class="note">{escape(experiment.about + signatures)}; with 95 % intervals.</p>'
         parts.append(f"<details><summary>{escape(kind.title)}</summary>{about}{table}</details>")
     return "".join(parts)
 

@@ -12,10 +12,13 @@ from typing import Any
 
 from tigs import __version__
 from tigs.config import TASKS
+from tigs.console import say
+from tigs.errors import TigsError
+from tigs.evaluation.whole_file import whole_file, write_text
 from tigs.report.charts import Looks, make_charts
 from tigs.report.drawing import marker_svg, save_png
 from tigs.report.examples import PER_SET, make_examples
-from tigs.report.experiment import Experiment, load_experiments
+from tigs.report.experiment import Experiment, Problem, load_readable
 from tigs.report.fragments import (
     chart_html,
     comparison_html,
@@ -37,14 +40,17 @@ _NO_EXAMPLES = """<section id="examples"><h2>Examples</h2><p>No predictions lie 
 def make_page(output_dir: Path) -> str:
     """The whole page, from whatever figures and predictions lie below a folder.
 
-    Raises:
-        TigsError: if a file is damaged, or figures that cannot be compared stand in one cell.
+    What is damaged or must not be compared is named on standard error and at the top of the page, which goes on without it.
     """
-    experiments = load_experiments(output_dir)
+    experiments, problems = load_readable(output_dir)
     looks = styles(method for experiment in experiments for method in experiment.methods)
-    examples = [one for experiment in experiments if (one := make_examples(output_dir, experiment))["sets"]]
+    examples, damaged = _all_examples(output_dir, experiments)
+    problems += damaged
+    for problem in problems:
+        say(f"{problem.name}: {problem.error}")
     keys = {method: marker_svg(style, f"key-{method}") for method, style in looks.items()}
-    sections = [_experiment_section(experiment, looks, keys) for experiment in experiments]
+    sections = [_problem_section(problem) for problem in problems]
+    sections += [_experiment_section(experiment, looks, keys) for experiment in experiments]
     links = [(f"{one.task}-{one.profile}", one.name) for one in experiments]
     if experiments:
         sections += [_human_section(experiments), _examples_section(examples)]
@@ -65,23 +71,36 @@ def write_page(output_dir: Path) -> Path:
     """The page as `report.html` in that folder."""
     page = make_page(output_dir)
     path = output_dir / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
+    write_text(path, page)
     return path
 
 
 def write_pngs(output_dir: Path, folder: Path) -> list[Path]:
     """The page's charts as pictures, one file each: `<task>-<profile>-<chart>.png`."""
-    experiments = load_experiments(output_dir)
+    experiments, _ = load_readable(output_dir)  # the page says what is wrong with the others
     looks = styles(method for experiment in experiments for method in experiment.methods)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for experiment in experiments:
         for chart in make_charts(experiment, looks):
             path = folder / f"{experiment.task}-{experiment.profile}-{chart.name}.png"
-            save_png(chart, looks, experiment.about, path)
+            with whole_file(path) as unfinished:
+                save_png(chart, looks, experiment.about, unfinished)
             paths.append(path)
     return paths
+
+
+def _all_examples(output_dir: Path, experiments: Sequence[Experiment]) -> tuple[list[dict[str, Any]], list[Problem]]:
+    examples, problems = [], []
+    for experiment in experiments:
+        try:
+            examples.append(make_examples(output_dir, experiment))
+        except TigsError as error:
+            problems.append(Problem(f"{experiment.name}, examples", error))
+    return [one for one in examples if one["sets"]], problems
+
+
+def _problem_section(problem: Problem) -> str:
+    return f"<section><h2>{escape(problem.name)}: not shown</h2><p>{escape(str(problem.error))}</p></section>"
 
 
 def _experiment_section(experiment: Experiment, looks: Looks, keys: dict[str, str]) -> str:

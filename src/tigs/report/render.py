@@ -46,11 +46,13 @@ def to_csv(table: Table) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     columns = [f"{name}{kind}" for name in table.sets for kind in ("", " paper", " like tigs")]
-    writer.writerow(["task", "profile", "about", "figure", "method", *columns])
+    writer.writerow(["task", "profile", "about", "figure", "n_references", "signature", "method", *columns])
     for block in table.blocks:
+        about = [table.task, table.profile, table.caption, block.figure]
+        about += [" or ".join(map(str, block.n_references)), " or ".join(block.signatures)]
         for method, cells in block.rows.items():
             figures = [value for cell in cells for value in (cell.ours, cell.paper, _flag(cell))]
-            writer.writerow([table.task, table.profile, table.caption, block.figure, method, *figures])
+            writer.writerow([*about, method, *figures])
     return stream.getvalue()
 
 

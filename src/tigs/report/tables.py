@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tigs.config import available, compose
+from tigs.evaluation.bootstrap import MIN_SENTENCES
 from tigs.evaluation.metrics import Metrics
 from tigs.report.experiment import Experiment
 from tigs.report.methods import label, set_label
@@ -15,7 +17,8 @@ DIGITS = 3
 NOT_SIGNIFICANT = "≈"
 LEGEND = (
     "Bold: the best of a column, ours and the paper's apart. "
-    f"{NOT_SIGNIFICANT}: no significant difference from TIGS (paired bootstrap over sentences, p ≥ 0.05)."
+    f"{NOT_SIGNIFICANT}: no significant difference from TIGS (paired bootstrap over sentences, p ≥ 0.05 or "
+    f"fewer than {MIN_SENTENCES} sentences)."
 )
 
 
@@ -44,6 +47,10 @@ class Block:
     title: str
     rows: dict[str, list[Cell]]
     """Method -> one cell per test set."""
+    n_references: list[int] = field(default_factory=list)
+    """References a sentence, of BLEU; one number unless the test sets differ."""
+    signatures: list[str] = field(default_factory=list)
+    """sacrebleu's own, of BLEU."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,13 @@ def make_table(experiment: Experiment) -> Table:
     """Table 1 for one task and profile."""
     blocks = [
         Block("nll", "NLL per token by the evaluator, lower is better", _rows(experiment, "nll", "nll")),
-        Block("bleu", "BLEU-4, higher is better", _rows(experiment, "bleu", experiment.bleu)),
+        Block(
+            "bleu",
+            "BLEU-4, higher is better",
+            _rows(experiment, "bleu", experiment.bleu),
+            n_references=experiment.n_references,
+            signatures=experiment.signatures(experiment.bleu),
+        ),
     ]
     return Table(
         experiment.task,
@@ -99,25 +112,36 @@ def missing_sentence(missing: Missing, sets: list[str]) -> str:
     return f"{label(missing.method)}{what}"
 
 
-def eval_command(task: str, profile: str, method: str, like: Metrics | None = None) -> str:
+def eval_command(task: str, profile: str, method: str, like: Metrics | None = None, *, output_dir: str = "runs") -> str:
     """The command that makes a method's figures.
 
     Args:
         task: one of the three.
         profile: of the models.
         method: its id, or `all`.
-        like: figures beside which they are to stand, so of the same sentences.
+        like: figures beside which they are to stand, so of the same sentences and in the same folder.
+        output_dir: where they are to stand if there are none yet.
     """
     words = ["make", "eval", f"TASK={task}", f"PROFILE={profile}", f"METHOD={method}"]
     if like is not None:
         data = like.config["data"]
         if data["source"] == "folder":
             words.append(f"DATA_DIR={shlex.quote(data['dir'])}")
-        elif data["source"] != "sample":
+        elif data["source"] != _own_source(task, profile):
             words.append(f"DATA={data['source']}")
-        if like.config["eval"]["limit"] is not None:
+        if like.n < like.config["test_sets"]["size"]:
             words.append(f"LIMIT={like.n}")
+        output_dir = like.config["output_dir"]
+    if output_dir != "runs":
+        # Quoted twice: once for the shell that calls make, once for the one that make calls.
+        words.append(f'ARGS="{shlex.quote(f"output_dir={output_dir}")}"')
     return " ".join(words)
+
+
+def _own_source(task: str, profile: str) -> str | None:
+    """Where a profile takes its corpus from; None if the figures came from a machine with profiles of its own."""
+    known = profile in available("profile")
+    return compose([f"task={task}", f"profile={profile}"]).data.source if known else None
 
 
 def _rows(experiment: Experiment, figure: str, name: str) -> dict[str, list[Cell]]:
