@@ -136,7 +136,7 @@ def test_a_checkpoint_of_another_task_is_refused(tigs, words, trained):
     made = words("method=tigs")
     foreign = checkpoint_path(compose(trained("aprc", "forward")), "forward")
     shutil.copy(foreign, checkpoint_path(compose(made), "forward"))
-    assert "a model for the task aprc, the data is for poetry" in refused(tigs("eval", *made))
+    assert "the model forward of the task aprc, not forward of poetry" in refused(tigs("eval", *made))
 
 
 def test_a_checkpoint_of_other_data_is_refused(tigs, words):

@@ -26,6 +26,15 @@ def test_a_damaged_file_of_figures_is_named(tigs, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_text("{", encoding="utf-8")
     ran = tigs("report", f"output_dir={tmp_path}")
-    assert (ran.code, ran.out) == (2, "")
+    page = tmp_path / "report.html"
+    assert (ran.code, ran.out) == (0, f"{page}\n")
     assert str(path) in ran.err
-    assert not (tmp_path / "report.html").exists()
+    assert str(path) in page.read_text(encoding="utf-8")
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_line(tigs, tmp_path):
+    (tmp_path / "runs").write_text("")
+    ran = tigs("report", f"output_dir={tmp_path / 'runs'}")
+    assert (ran.code, ran.out) == (2, "")
+    assert "cannot be written" in ran.err
+    assert ran.err.count("\n") == 1

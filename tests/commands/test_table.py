@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,45 @@ def test_the_best_are_bold_in_a_terminal(tigs, runs, monkeypatch):
         if method == "tigs":
             break
     assert n_best >= 6
+
+
+@pytest.fixture
+def damaged(runs, tmp_path):
+    root = tmp_path / "runs"
+    shutil.copytree(runs, root)
+    path = root / "poetry" / "small" / "metrics" / "tigs" / "random-25.json"
+    path.write_text("{", encoding="utf-8")
+    return root, path
+
+
+def test_a_damaged_task_is_no_matter_for_another(tigs, damaged):
+    root, path = damaged
+    ran = tigs("table", f"output_dir={root}", "task=aprc")
+    assert (ran.code, str(path) in ran.err) == (0, False)
+    ran = tigs("table", f"output_dir={root}", "profile=cpu")
+    assert (ran.code, str(path) in ran.err) == (0, False)
+
+
+def test_among_all_tasks_the_readable_are_shown_and_the_damaged_one_named(tigs, damaged):
+    root, path = damaged
+    ran = tigs("table", f"output_dir={root}")
+    assert ran.code == 2
+    assert [caption.split(", built-in")[0] for caption in captions(ran)] == ["APRC, profile cpu", "APRC, profile small"]
+    assert str(path) in ran.err.splitlines()[-1]
+    ran = tigs("table", f"output_dir={root}", "task=poetry", "--json")
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_table_that_cannot_be_written_is_one_line(tigs, runs, tmp_path):
+    root = tmp_path / "runs"
+    shutil.copytree(runs, root, ignore=shutil.ignore_patterns("table.*"))
+    (root / "poetry" / "small" / "table.md").mkdir()
+    ran = tigs("table", f"output_dir={root}", "task=poetry")
+    assert ran.code == 2
+    assert "table.md: cannot be written" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_the_command_for_the_first_figures_names_the_folder(tigs, tmp_path):
+    ran = tigs("table", f"output_dir={tmp_path}", "task=dialog")
+    assert f'METHOD=all ARGS="output_dir={tmp_path}"`' in ran.err

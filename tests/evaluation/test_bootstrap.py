@@ -8,7 +8,14 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from tigs.evaluation.bleu import bleu_of_sums, bleu_statistics
-from tigs.evaluation.bootstrap import N_RESAMPLES, estimate, estimate_difference, estimate_mean, resamples
+from tigs.evaluation.bootstrap import (
+    MIN_SENTENCES,
+    N_RESAMPLES,
+    estimate,
+    estimate_difference,
+    estimate_mean,
+    resamples,
+)
 
 
 def draws(seed, *shape):
@@ -92,6 +99,15 @@ def test_where_there_is_no_difference_one_in_twenty_seems_significant():
         p_values.append(estimate_difference(*(np.stack([row, ones], axis=1) for row in pair))[1])
     assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.05, abs=0.03)
     assert np.mean(p_values) == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 19, 20])
+def test_few_sentences_show_nothing_significant(n):
+    worse = np.stack([draws(2, n) + 40, np.full(n, 10.0)], axis=1)
+    figure, p_value = estimate_difference(worse - [1, 0], worse)
+    assert MIN_SENTENCES == 20
+    assert figure.value == pytest.approx(-0.1)
+    assert (p_value == 1) == (n < 20)
 
 
 @pytest.mark.parametrize("share", [0.29, 0.31, 0.33])

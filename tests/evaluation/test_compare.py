@@ -122,6 +122,23 @@ def test_other_templates_of_the_same_set_are_refused(experiment, predicted):
         compare_all(Path(config.output_dir))
 
 
+def test_one_profile_that_must_not_be_compared_leaves_the_others(experiment, predicted):
+    config = experiment("poetry")
+    folder = Path(config.output_dir)
+    for method in ("tigs", "seq2seq-f"):
+        evaluate(config, predicted(config, method))
+    good = folder / "poetry" / "small" / "metrics"
+    bad = folder / "aprc" / "small" / "metrics" / "tigs" / "random-50.json"
+    bad.parent.mkdir(parents=True)
+    bad.write_text("{", encoding="utf-8")
+    (comparison,) = compare_all(folder, task="poetry", profile="small")
+    (good / "comparison.json").unlink()
+    with pytest.raises(EvaluationError, match="cannot be read"):
+        compare_all(folder)
+    assert read_comparisons(folder) == [comparison]
+    assert compare_all(folder, task="poetry", profile="cpu") == []
+
+
 def test_mixed_test_sets_are_refused(experiment, predicted):
     config = experiment("poetry")
     evaluate(config, predicted(config))

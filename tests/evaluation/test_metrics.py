@@ -17,6 +17,7 @@ from tigs.evaluation.metrics import (
     Figure,
     Metrics,
     Sentences,
+    find_experiments,
     load_all,
     read_comparisons,
     read_metrics,
@@ -90,6 +91,24 @@ def test_all_files_are_found_and_no_others(tmp_path):
         ("poetry", "seq2seq-f"),
         ("aprc", "seq2seq-f"),
     }
+
+
+def test_one_task_or_profile_is_read_without_the_others(tmp_path):
+    write(tmp_path, METRICS, replace(OTHER, profile="cpu"), replace(OTHER, task="aprc"))
+    METRICS.path(tmp_path).write_text("{", encoding="utf-8")
+    assert [found.task for found in load_all(tmp_path, task="aprc")] == ["aprc"]
+    assert [found.task for found in load_all(tmp_path, profile="cpu")] == ["poetry"]
+    assert [found.profile for found in load_all(tmp_path, task="poetry", profile="cpu")] == ["cpu"]
+    with pytest.raises(EvaluationError, match="cannot be read"):
+        load_all(tmp_path, task="poetry")
+    assert find_experiments(tmp_path) == [("aprc", "small"), ("poetry", "cpu"), ("poetry", "small")]
+    assert find_experiments(tmp_path, task="poetry", profile="cpu") == [("poetry", "cpu")]
+
+
+def test_the_signature_has_the_true_number_of_references():
+    metrics = replace(METRICS, n_references=1193, bleu_signature="nrefs:1|case:mixed|tok:none")
+    assert metrics.signature("bleu_references") == "nrefs:1193|case:mixed|tok:none"
+    assert metrics.signature("bleu_y") == "nrefs:1|case:mixed|tok:none"
 
 
 def test_nothing_is_found_in_an_empty_folder(tmp_path):

@@ -141,6 +141,43 @@ def test_damage_is_named_by_its_line(tmp_path, number, change, problem):
     assert "make eval" in error.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("number", "name", "values"),
+    [
+        (3, "id", (7, None)),
+        (3, "context", (None, ["a"])),
+        (3, "template", (None, 1)),
+        (3, "nll", ("abc", True, [1.0])),
+        (3, "forward_nll", ("abc",)),
+        (3, "trace", (["a"], [None], "12", {"1": 2})),
+        (3, "rounds", (None, 1.5, True)),
+        (3, "model_steps", ("1",)),
+        (3, "seconds", (None, "1")),
+        (3, "unforced", (3,)),
+        (3, "alternatives", (None, ["ab"], [["a", "b"]], [["a", 1.0, 2.0]])),
+        (1, "format_version", (None,)),
+        (1, "task", (None,)),
+        (1, "ratio", ("x", None)),
+        (1, "n", ("3", None)),
+        (1, "checkpoints", (None, {"forward": None})),
+        (1, "config", (None, [])),
+        (1, "seconds", (None,)),
+        (1, "devices", (1.5,)),
+        (1, "git_revision", (5,)),
+    ],
+)
+def test_a_wrong_type_is_named_by_its_line_and_field(tmp_path, number, name, values):
+    path = tmp_path / "file.jsonl"
+    write_predictions(path, HEADER, PREDICTIONS)
+    lines = path.read_text().split("\n")
+    for value in values:
+        changed = [*lines]
+        changed[number - 1] = json.dumps(json.loads(lines[number - 1]) | {name: value})
+        path.write_text("\n".join(changed))
+        with pytest.raises(PredictionError, match=rf"line {number}: not a \w+ \({name} has the wrong type\)"):
+            read_predictions(path)
+
+
 def test_what_is_no_file_of_text_cannot_be_read(tmp_path):
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path / "binary.jsonl", tmp_path, tmp_path / "none.jsonl"):

@@ -69,7 +69,7 @@ def write_experiment(root, task, *, profile="small", methods=METHODS, skip=(), n
     for test_set in sets:
         for method in methods:
             if (method, test_set.name) not in skip:
-                _write(Path(root), task, profile, method, test_set, vocabulary, list(words))
+                _write(Path(root), task, profile, method, test_set, vocabulary, [f"test_sets.size={n}", *words])
 
 
 def _write(root, task, profile, method, test_set, vocabulary, words):

@@ -31,6 +31,14 @@ def test_the_workspace_compares_the_eval_runs_of_one_task_and_profile_on_every_t
     assert {"eval", "dialog/cpu"} <= set(texts)
 
 
+def test_reviews_have_no_context_and_are_compared_against_many_references():
+    workspace = comparison_workspace(compose(["task=aprc"]), entity="somebody", project="tigs")
+    texts = strings_in(json.loads(workspace._to_model().model_dump_json()))
+    for figure, shown in (("nll", True), ("bleu_references", True), ("bleu_y", True), ("bleu_xy", False)):
+        for name in SETS:
+            assert any(text.endswith(f"{figure}/{name}") for text in texts) == shown, (figure, name)
+
+
 @pytest.fixture
 def nobody(monkeypatch, tmp_path):
     for name in ("WANDB_MODE", "WANDB_API_KEY", "WANDB_BASE_URL", "NETRC"):

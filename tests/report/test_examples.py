@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from tigs.data.special import BLANK
+from tigs.evaluation.metrics import read_metrics, read_sentences, sentences_text, text_hash, write_metrics
 from tigs.inference.predictions import read_predictions
 from tigs.report import examples
 from tigs.report.examples import make_examples
@@ -73,6 +75,27 @@ def test_predictions_of_another_search_than_the_figures_are_not_shown(runs, expe
     names = [method["id"] for method in data["methods"]]
     absent = {names[number] for number, fill in enumerate(data["sets"][0]["rows"][0][2]) if fill is None}
     assert absent == {"tigs", "birnn-gsn"}
+
+
+def test_figures_of_a_smaller_limit_show_the_examples_that_they_are_about(runs, write_experiment, load, tmp_path):
+    write_experiment(tmp_path, "poetry", methods=("seq2seq-f", "tigs"), n=6)
+    for path in (tmp_path / "poetry" / "small" / "metrics").glob("*/*-??.json"):
+        metrics = read_metrics(path)
+        sentences = read_sentences(tmp_path, metrics)
+        fewer = replace(
+            sentences,
+            ids=sentences.ids[:2],
+            nll=sentences.nll[:2],
+            bleu={scope: rows[:2] for scope, rows in sentences.bleu.items()},
+        )
+        hashed = text_hash(sentences_text(fewer))
+        write_metrics(tmp_path, replace(metrics, n=2, sentences_hash=hashed), fewer)
+    (experiment,) = load(tmp_path)
+    data = make_examples(tmp_path, experiment)
+    assert len(data["sets"]) == 6
+    for one in data["sets"]:
+        assert (one["n"], len(one["rows"])) == (2, 2)
+        assert all(fill is not None for _, _, fills in one["rows"] for fill in fills)
 
 
 def test_without_predictions_there_are_no_examples(experiments, tmp_path):

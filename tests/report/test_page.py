@@ -12,6 +12,8 @@ from html.parser import HTMLParser
 import pytest
 
 from tigs.data.corpora.pairs import Pair
+from tigs.errors import EvaluationError
+from tigs.report.fragments import KINDS
 from tigs.report.page import make_page, write_page, write_pngs
 from tigs.report.paper import paper_sets
 from tigs.report.render import number
@@ -144,6 +146,34 @@ def test_text_of_a_corpus_stays_text(write_experiment, load, tmp_path):
     assert reference.split(" ")[:6] == list(words)
 
 
+def test_what_is_wrong_with_one_experiment_is_said_and_the_others_are_shown(runs, tmp_path, capfd):
+    root = tmp_path / "runs"
+    shutil.copytree(runs, root)
+    damaged = root / "poetry" / "small" / "metrics" / "tigs" / "random-25.json"
+    damaged.write_text("{", encoding="utf-8")
+    predictions = root / "aprc" / "small" / "predictions" / "tigs" / "random-25.jsonl"
+    predictions.write_text("{", encoding="utf-8")
+    reader = Reader(make_page(root))
+    err = capfd.readouterr().err
+    for name, path in (("Poetry, profile small", damaged), ("APRC, profile small, examples", predictions)):
+        assert f"{name}: not shown" in reader.text
+        assert str(path) in reader.text
+        assert f"{name}: {path}" in err
+    assert "aprc-small" in reader.ids
+    assert "poetry-small" not in reader.ids
+    assert reader.tables
+
+
+def test_bleu_against_many_references_has_their_number(reader, page):
+    assert "sacrebleu nrefs:24|" in reader.text
+    assert "BLEU-4, 24 references" in page
+
+
+def test_the_methods_own_objective_is_no_nll_to_compare():
+    assert "comparable within a method only" in KINDS["own_nll"].title
+    assert "NLL" not in KINDS["own_nll"].title
+
+
 def test_without_figures_it_says_which_command_makes_them(tmp_path):
     path = write_page(tmp_path / "new")
     assert path == tmp_path / "new" / "report.html"
@@ -176,6 +206,15 @@ def test_charts_are_saved_as_png_one_file_each(figures_alone, tmp_path):
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == sorted(path.name for path in paths)
     names = ("nll", "bleu-xy", "bleu-y", "cost-seconds", "cost-model-steps", "rounds")
     assert [path.name for path in paths] == [f"dialog-small-{name}.png" for name in names]
+
+
+def test_a_disk_that_cannot_be_written_to_is_named(figures_alone, tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    with pytest.raises(EvaluationError, match="taken"):
+        write_pngs(figures_alone, taken)
+    with pytest.raises(EvaluationError, match=r"report\.html: cannot be written"):
+        write_page(taken)
 
 
 def test_reports_load_no_torch():

@@ -61,6 +61,10 @@ def test_csv_holds_every_cell_with_all_digits(table):
             row = next(rows)
             assert (row["task"], row["profile"], row["about"]) == (table.task, table.profile, table.caption)
             assert (row["figure"], row["method"]) == (block.figure, method)
+            n_references = "" if block.figure == "nll" else {"poetry": "1", "aprc": "24"}[table.task]
+            assert row["n_references"] == n_references
+            assert row["signature"].startswith(f"nrefs:{n_references}|" if n_references else "")
+            assert ("tok:none" in row["signature"]) == (block.figure == "bleu")
             for name, cell in zip(table.sets, cells, strict=True):
                 assert row[name] == ("" if cell.ours is None else repr(cell.ours))
                 assert row[f"{name} paper"] == ("" if cell.paper is None else repr(cell.paper))

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tigs.config import METHODS
+from tigs.config import METHODS, compose, to_plain
 from tigs.errors import EvaluationError
-from tigs.report.experiment import load_experiments
+from tigs.report.experiment import load_experiments, load_readable
 from tigs.report.paper import paper_figures, paper_sets
 from tigs.report.tables import best_value, eval_command, make_table
 
@@ -151,14 +151,26 @@ def test_blank_cells_have_the_command_that_fills_them(experiments):
 @pytest.mark.parametrize(
     ("words", "ending"),
     [
-        ({"data": {"source": "sample", "dir": None}, "eval": {"limit": None}}, ""),
-        ({"data": {"source": "download", "dir": None}, "eval": {"limit": 24}}, " DATA=download LIMIT=24"),
-        ({"data": {"source": "folder", "dir": "my data"}, "eval": {"limit": None}}, " DATA_DIR='my data'"),
+        (["profile=small", "test_sets.size=24"], ""),
+        (["profile=small"], " LIMIT=24"),
+        (["profile=small", "data.source=download"], " DATA=download LIMIT=24"),
+        (["profile=small", "data.dir=my data"], " DATA_DIR='my data' LIMIT=24"),
+        (["profile=cpu", "data.source=sample", "test_sets.size=24"], " DATA=sample"),
+        (["profile=cpu", "test_sets.size=24"], ""),
+        (["profile=cpu", "test_sets.size=24", "output_dir=my runs"], " ARGS=\"'output_dir=my runs'\""),
+        (["profile=small", "test_sets.size=24", "output_dir=../runs"], ' ARGS="output_dir=../runs"'),
     ],
 )
 def test_the_command_uses_the_sentences_of_the_figures_that_are_there(experiments, words, ending):
-    like = replace(next(iter(experiments["poetry"].metrics.values())), config=words)
-    assert eval_command("poetry", "small", "tigs", like) == f"make eval TASK=poetry PROFILE=small METHOD=tigs{ending}"
+    config = compose(["task=poetry", *words])
+    like = replace(next(iter(experiments["poetry"].metrics.values())), config=to_plain(config))
+    command = eval_command("poetry", config.profile, "tigs", like)
+    assert command == f"make eval TASK=poetry PROFILE={config.profile} METHOD=tigs{ending}"
+
+
+def test_a_profile_that_is_not_known_here_has_its_source_stated(experiments):
+    like = experiments["poetry"].metrics["tigs", "random-25"]
+    assert eval_command("poetry", "mine", "tigs", like).endswith("PROFILE=mine METHOD=tigs DATA=sample")
 
 
 def test_other_ratios_get_columns_of_their_own(experiments):
@@ -181,3 +193,8 @@ def test_figures_of_different_sentences_are_refused(runs, tmp_path):
     path.write_text(json.dumps(values | {"test_set_hash": "other"}), encoding="utf-8")
     with pytest.raises(EvaluationError, match="cannot be compared"):
         load_experiments(root)
+    experiments, (problem,) = load_readable(root)
+    assert [experiment.task for experiment in experiments] == ["aprc"]
+    assert problem.name == "Poetry, profile small"
+    assert str(path) in str(problem.error)
+    assert [experiment.task for experiment in load_experiments(root, task="aprc")] == ["aprc"]

@@ -229,7 +229,7 @@ def load_all(output_dir: Path, *, task: str | None = None, profile: str | None =
 
 def find_experiments(output_dir: Path, *, task: str | None = None, profile: str | None = None) -> list[tuple[str, str]]:
     """Tasks and profiles that have files of figures, whether or not these can be read."""
-    return sorted({path.parts[-5:-3] for path in _metrics_paths(output_dir, task, profile)})
+    return sorted({(path.parts[-5], path.parts[-4]) for path in _metrics_paths(output_dir, task, profile)})
 
 
 def refuse_conflicts(output_dir: Path, loaded: Iterable[Metrics]) -> None:

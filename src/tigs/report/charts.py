@@ -50,7 +50,7 @@ def make_charts(experiment: Experiment, looks: Looks) -> list[Chart]:
     """Every chart for which there are figures."""
     charts = [
         _by_ratio(experiment, looks, "nll", title="NLL by mask ratio", axis="NLL per token"),
-        _by_ratio(experiment, looks, experiment.bleu, title="BLEU by mask ratio", axis="BLEU-4"),
+        _by_ratio(experiment, looks, experiment.bleu, title="BLEU by mask ratio", axis=_bleu_axis(experiment)),
     ]
     if experiment.bleu == "bleu_xy":
         charts.append(_by_ratio(experiment, looks, "bleu_y", title="BLEU of y alone by mask ratio", axis="BLEU-4 of y"))
@@ -62,6 +62,11 @@ def make_charts(experiment: Experiment, looks: Looks) -> list[Chart]:
         _by_round(experiment, looks),
     ]
     return [chart for chart in charts if chart.panels]
+
+
+def _bleu_axis(experiment: Experiment) -> str:
+    numbers = " or ".join(f"{n:,}" for n in experiment.n_references)
+    return "BLEU-4" if experiment.bleu == "bleu_xy" else f"BLEU-4, {numbers} references"
 
 
 def _by_ratio(experiment: Experiment, looks: Looks, name: str, *, title: str, axis: str) -> Chart:
