@@ -42,6 +42,7 @@ def summary(tmp_path_factory):
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not said.exists():
                 words = [f"task={task}", f"data.dir={Path(ROOT) / task}", f"data.cache_dir={folder / 'real'}"]
+                words.append("test_sets.size=5000")
                 options = ["--json", *(["--template-bleu"] if task == "poetry" else [])]
                 command = [sys.executable, "-m", "tigs", "data", *words, *options]
                 said.write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)

@@ -294,7 +294,7 @@ def read_all(folder):
 
 
 # One at a time and long enough that a signal falls in between.
-SLOW = ["eval.batch_size=1", "method=birnn-gsn", "method.max_rounds=5", "method.temperature=5"]
+SLOW = ["eval.batch_size=1", "method=birnn-gsn", "method.max_rounds=40", "method.temperature=5"]
 
 
 @pytest.fixture
