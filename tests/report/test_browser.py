@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from tigs.data.corpora.pairs import Pair
 from tigs.report.methods import label
@@ -35,6 +35,8 @@ def browser(tmp_path_factory):
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    # Its start page may still be loading when it is told to go elsewhere, and on a busy machine that shows.
+    options.add_argument("about:blank")
     with Chrome(options=options, service=Service(executable_path=driver)) as chrome:
         yield chrome
 
@@ -43,6 +45,7 @@ def browser(tmp_path_factory):
 def page(browser, page_path):
     """Freshly loaded; whatever the test did, the browser must have had nothing to complain of."""
     browser.get(page_path.as_uri())
+    WebDriverWait(browser, 60).until(lambda it: it.execute_script("return document.readyState") == "complete")
     yield browser
     assert complaints(browser) == []
 
