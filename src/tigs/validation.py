@@ -79,6 +79,14 @@ def dotted_fields(schema: type, prefix: str = "") -> dict[str, Any]:
     return fields
 
 
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """`{"model": {"hidden": 512}}` as `{"model.hidden": 512}`."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
 def is_text(kind: Any) -> bool:
     """Whether a field holds text."""
     return kind in (str, str | None)

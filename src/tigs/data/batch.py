@@ -36,6 +36,10 @@ class Padded(NamedTuple):
         """Each sequence from its last token to its first, still padded on the right."""
         return Padded(self.ids.gather(1, self.reversal), self.lengths)
 
+    def shifted(self, first_token: int) -> Tensor:
+        """(batch, longest) what is read before each token: `<first> y_1 ... y_{m-1}`; nothing follows the last one."""
+        return torch.cat([torch.full_like(self.ids[:, :1], first_token), self.ids[:, :-1]], dim=1)
+
     def bracketed(self) -> tuple[Tensor, Tensor, Tensor]:
         """What a decoder reads and what it must say: `<s> y`, `y </s>` and the mask of both, each (batch, longest + 1)."""
         column = self.lengths[:, None]  # (batch, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from tigs.errors import EvaluationError
 from tigs.inference.interfaces import SequenceModel
 from tigs.inference.score import token_nll
 from tigs.progress import track
-from tigs.training.checkpoint import load_model, require_kind
+from tigs.training.checkpoint import identify, load_model, require_kind
 
 _BATCH_SIZE = 256
 # What stands in files is exactly what figures are made of, and the same on every machine: scores are made in double precision,
@@ -49,13 +48,10 @@ class Evaluator:
         model = load_model(path)
         use_gpu = accelerator != "cpu" and torch.cuda.is_available()
         device = torch.device("cuda" if use_gpu else "cpu")
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
         description = model.description
         require_kind(description, path, task=description.task, model="evaluator")
-        about = {"path": str(path), "hash": digest, "validation_nll": description.validation_nll}
         network = model.network.double().to(device)
-        return cls(network, model.vocabulary, device, description.task, description.corpus, about)
+        return cls(network, model.vocabulary, device, description.task, description.corpus, identify(path, description))
 
     def score(self, contexts: Sequence[Tokens], sentences: Sequence[Tokens]) -> list[tuple[float, ...]]:
         """NLL of each token of each sentence, in nats; the last of each is that of `</s>`.

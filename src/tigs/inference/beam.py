@@ -107,9 +107,9 @@ class BeamSearch:
             if blank.any():
                 parents = self._branch(blank, live, outputs, position)
             still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
-            row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)
-            row_of[live] = torch.arange(len(outputs), device=live.device)
-            if blank.any() or not torch.equal(still, live):
+            if not torch.equal(still, live) or blank.any():
+                row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)
+                row_of[live] = torch.arange(len(outputs), device=live.device)
                 self.state = self.state.select(row_of.gather(1, parents)[still])
             live, tokens = still, self.words[:, :, min(position, longest - 1)][still]
         return self._sorted()

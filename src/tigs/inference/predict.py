@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytorch_lightning as lightning
 import torch
@@ -34,7 +33,7 @@ from tigs.inference.predictions import (
 from tigs.inference.required import checkpoint_path, load_models
 from tigs.inference.writer import PartWriter, read_parts, write_errors
 from tigs.tracking import is_first_process
-from tigs.training.checkpoint import LoadedModel
+from tigs.training.checkpoint import LoadedModel, identify
 from tigs.training.fit import device_errors, quiet_lightning
 from tigs.training.resumable import plugins
 
@@ -199,18 +198,14 @@ def _header(config: Config, prepared: PreparedData, models: Mapping[str, LoadedM
         ratio=0.0,
         n=0,
         test_set_hash="",
-        checkpoints={name: _about(checkpoint_path(config, name), model) for name, model in models.items()},
+        checkpoints={
+            name: identify(checkpoint_path(config, name), model.description) for name, model in models.items()
+        },
         config=to_plain(config),
         seconds=0.0,
         devices=0,
         git_revision=_git_revision(),
     )
-
-
-def _about(path: Path, model: LoadedModel) -> dict[str, Any]:
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"path": str(path), "hash": digest, "validation_nll": model.description.validation_nll}
 
 
 def _git_revision() -> str | None:

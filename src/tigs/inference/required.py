@@ -17,6 +17,7 @@ from tigs.inference.methods import models_of
 from tigs.inference.module import FORWARD
 from tigs.training.checkpoint import LoadedModel, load_model, require_fit, require_kind
 from tigs.training.fit import BEST, model_folder
+from tigs.validation import flatten
 
 # Settings that say nothing about a training.
 _NOT_OF_TRAINING = ("method", "eval")
@@ -95,20 +96,11 @@ def _require_lengths(model: LoadedModel, items: Sequence[TestItem], path: Path) 
 def _train_command(config: Config, model: str) -> str:
     """With every setting that is not the profile's own, so that it trains what is asked for here."""
     chosen = [f"task={config.task.name}", f"profile={config.profile}", f"model={config.model.name}"]
-    usual, now = (_flat(to_plain(settings)) for settings in (compose(chosen), config))
-    words = [f"{key}={_text(value)}" for key, value in now.items() if value != usual[key]]
+    usual, now = (flatten(to_plain(settings)) for settings in (compose(chosen), config))
+    changed = [key for key in now if now[key] != usual[key] and not key.startswith(_NOT_OF_TRAINING)]
+    words = [f"{key}={_text(now[key])}" for key in changed]
     arguments = f' ARGS="{" ".join(map(shlex.quote, words))}"' if words else ""
     return f"make train TASK={config.task.name} PROFILE={config.profile} MODEL={model}{arguments}"
-
-
-def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= {f"{name}.{key}": inner for key, inner in value.items() if name not in _NOT_OF_TRAINING}
-        else:
-            flat[name] = value
-    return flat
 
 
 def _text(value: Any) -> str:

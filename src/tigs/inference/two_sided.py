@@ -14,8 +14,7 @@ from tigs.models.lstm import reverse
 
 def read_left(reader: SequenceModel, state: Any, sentences: Padded) -> Tensor:
     """Outputs (batch, longest, size), each of which predicts the word at its position from those before it."""
-    first = torch.full_like(sentences.ids[:, :1], reader.first_token)
-    outputs, _ = reader.run(state, torch.cat([first, sentences.ids[:, :-1]], dim=1))
+    outputs, _ = reader.run(state, sentences.shifted(reader.first_token))
     return outputs
 
 

@@ -87,9 +87,11 @@ class BiRNN(nn.Module):
     def head_states(self, context: Padded, target: Padded) -> HeadStates:
         """What the heads see at each position of the target."""
         left_state, right_state = self.start_both(context)
-        left = _read(self.left_reader, left_state, target)
-        right = reverse(_read(self.right_reader, right_state, target.reversed), target)
-        return HeadStates(self.joint_outputs(left, right), left, right)
+        left, right = self.left_reader, self.right_reader
+        left_outputs, _ = left.run(left_state, target.shifted(left.first_token))  # (batch, time, hidden)
+        right_outputs, _ = right.run(right_state, target.reversed.shifted(right.first_token))
+        right_outputs = reverse(right_outputs, target)
+        return HeadStates(self.joint_outputs(left_outputs, right_outputs), left_outputs, right_outputs)
 
     def forward(self, batch: Batch) -> dict[str, NLL]:
         """NLL of the targets by each head (`</s>` has none); training minimises the sum. The joint one is a pseudo-likelihood."""
@@ -101,10 +103,3 @@ class BiRNN(nn.Module):
             "nll_left_to_right": self.left_reader.nll(states.left_to_right[mask], targets),
             "nll_right_to_left": self.right_reader.nll(states.right_to_left[mask], targets),
         }
-
-
-def _read(reader: Reader, state: DecoderState, tokens: Padded) -> Tensor:
-    """Outputs (batch, time, hidden) that predict each token from those the reader met before it."""
-    # `<s> y_1 ... y_{m-1}`: the last token is never read, as nothing follows it in this direction.
-    inputs = torch.cat([torch.full_like(tokens.ids[:, :1], reader.first_token), tokens.ids[:, :-1]], dim=1)
-    return reader.run(state, inputs)[0]

@@ -18,6 +18,7 @@ from tigs.evaluation.metrics import (
     load_all,
     read_comparisons,
 )
+from tigs.evaluation.standing import paper_bleu
 from tigs.report.methods import LABELS, TASK_LABELS, in_order, set_label, sets_in_order
 from tigs.report.paper import PAPER_SENTENCES, paper_sets
 
@@ -54,8 +55,7 @@ class Experiment:
     @property
     def bleu(self) -> str:
         """The figure that is the paper's BLEU: over `x ⊕ y`, or against many references where there is no `x`."""
-        many = any("bleu_references" in metrics.figures for metrics in self.metrics.values())
-        return "bleu_references" if many else "bleu_xy"
+        return paper_bleu(list(self.metrics.values()))
 
     def figure(self, method: str, set_name: str, name: str) -> Figure | None:
         """None if it was not computed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -122,6 +123,13 @@ def load_model(path: Path) -> LoadedModel:
     weights = checkpoint["state_dict"]
     network.load_state_dict({name.removeprefix(_WEIGHTS_PREFIX): weights[name] for name in weights})
     return LoadedModel(network.eval(), vocabulary, config, description)
+
+
+def identify(path: Path, description: Description) -> dict[str, Any]:
+    """What an output says about a model it was made with: where it stood, its content, how good it was."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"path": str(path), "hash": digest, "validation_nll": description.validation_nll}
 
 
 def require_kind(description: Description, path: Path, *, task: str, model: str) -> None:

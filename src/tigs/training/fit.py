@@ -30,6 +30,7 @@ from tigs.training.metrics_file import MetricsFile
 from tigs.training.module import MONITOR, TrainingModule
 from tigs.training.resumable import MovableCheckpoint, RememberingEarlyStopping, plugins
 from tigs.training.sample_fills import SampleFills
+from tigs.validation import flatten
 
 BEST, LAST = "best", "last"
 _FINISHED = "finished.json"
@@ -180,7 +181,7 @@ def _read_same_training(config: Config, prepared: PreparedData, path: Path) -> d
     checkpoint = read_checkpoint(path)
     description = description_in(checkpoint)
     require_fit(description, prepared, path)
-    before, now = _flat(description.config), _flat(to_plain(config))
+    before, now = flatten(description.config), flatten(to_plain(config))
     # A setting that did not exist yet cannot have been another one.
     changed = [key for key in before if now.get(key) != before[key] and not key.startswith(_FREE_SETTINGS)]
     if changed:
@@ -217,13 +218,6 @@ def _write_errors(folder: Path) -> AbstractContextManager[None]:
         f"{folder}: cannot write the training",
         remedy="Make room or make it writable, or set output_dir to another folder; what was saved is kept",
     )
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
 
 
 @contextmanager
