@@ -11,13 +11,13 @@ BIN := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # key=value words for `tigs` from make variables; only those that are set.
-SETTINGS = task=$(TASK) profile=$(PROFILE) \
-	$(if $(DATA),data.source=$(DATA)) $(if $(DATA_DIR),"data.dir=$(DATA_DIR)") \
+SETTINGS = task=$(TASK) profile=$(PROFILE) $(MORE)
+MORE = $(if $(DATA),data.source=$(DATA)) $(if $(DATA_DIR),"data.dir=$(DATA_DIR)") \
 	$(if $(DEVICES),trainer.devices=$(DEVICES)) $(if $(NODES),trainer.nodes=$(NODES)) \
 	$(if $(STRATEGY),trainer.strategy=$(STRATEGY)) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo data train eval table report dashboard test test-slow lint types format lock clean
+.PHONY: help install demo data train eval sweep table report dashboard bench test test-slow lint types format lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ train: $(STAMP)  ## train every model of TASK, or only MODEL
 eval: $(STAMP)  ## fill the test sets of TASK by METHOD, or by every method with METHOD=all
 	@$(BIN)/tigs eval $(SETTINGS) method=$(METHOD) $(if $(LIMIT),eval.limit=$(LIMIT))
 
+sweep: $(STAMP)  ## try settings of METHOD on validation templates, as ARGS="method.step_size=3,10,30"
+	@$(BIN)/tigs sweep $(SETTINGS) method=$(METHOD)
+
 table: $(STAMP)  ## the paper's table with our figures beside the paper's; TASK=all for every task
 	@$(BIN)/tigs table task=$(TASK) profile=$(PROFILE) $(ARGS)
 
@@ -53,6 +56,11 @@ report: $(STAMP)  ## all tables, pictures and examples as one HTML page
 
 dashboard: $(STAMP)  ## a W&B workspace that compares the methods
 	@$(BIN)/tigs dashboard task=$(TASK) profile=$(PROFILE) $(ARGS)
+
+# The profile is left to the command unless it was asked for: cpu if that model is trained, else small.
+bench: $(STAMP)  ## every search side by side: NLL, time and steps as a table, JSON and a plot in runs/bench/
+	@$(BIN)/tigs bench search task=$(TASK) $(if $(filter-out file,$(origin PROFILE)),profile=$(PROFILE)) $(MORE) \
+		--json runs/bench/$(TASK).json
 
 demo: $(STAMP)  ## everything on the built-in sample: train, fill by every method, table, page
 	@$(BIN)/tigs train $(SETTINGS)

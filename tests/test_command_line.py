@@ -43,6 +43,7 @@ raise SystemExit(code)
         (["train", "trainer.learning_rate=-1"], 2),
         (["train", "task=music"], 2),
         (["eval", "method=tiggs"], 2),
+        (["sweep", "method.step_siz=3,10"], 2),
         (["train", "method=all"], 2),
     ],
 )

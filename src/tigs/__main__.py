@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib
 import sys
 import traceback
@@ -21,7 +22,9 @@ class Command(NamedTuple):
     module: str
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     own_words: tuple[str, ...] = ()
-    """Words that look like settings but are for the command itself to understand."""
+    """Words that look like settings but are for the command itself to understand; `*` stands for anything."""
+    json_to_file: bool = False
+    """Whether `--json PATH` writes there; `--json` alone prints, as everywhere."""
 
 
 def _data_options(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +36,24 @@ def _show_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("train",), help="what to measure")
+    parser.add_argument("what", choices=("train", "search"), help="what to measure; the options are for search")
+    parser.add_argument("--cells", metavar="NAMES", help="as random-25,middle-75; all if not given")
+    parser.add_argument("--templates", type=int, default=200, metavar="N", help="of each cell (200)")
+    parser.add_argument("--templates-slow", type=int, default=50, metavar="N", help="for the widest beam (50)")
+    parser.add_argument(
+        "--coordinate-templates", type=int, default=200, metavar="N", help="on which every word is tried (200)"
+    )
+    parser.add_argument("--growth", action="store_true", help="how cost grows with vocabulary, length, blanks and K")
+    parser.add_argument("--plot", metavar="PATH", help="PNG of NLL against seconds; beside the JSON if not given")
+
+
+def _sweep_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--one-at-a-time", action="store_true", help="each listed value alone beside the base, not all combinations"
+    )
+    parser.add_argument("--templates", type=int, default=100, metavar="N", help="validation sentences per cell (100)")
+    parser.add_argument("--cells", default="", metavar="NAMES", help="as random-25,middle-50; all if not given")
+    parser.add_argument("--name", metavar="NAME", help="of the file of results; the methods' names if not given")
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -55,11 +75,17 @@ COMMANDS = {
     "eval": Command(
         "fill the test sets by a method, or by every one with method=all", "eval", own_words=("method=all",)
     ),
+    "sweep": Command(
+        "try lists as method.step_size=3,10,30 on validation templates",
+        "sweep",
+        _sweep_options,
+        own_words=("method=*,*", "method.*=*,*"),
+    ),
     "infill": Command("fill the gaps of one sentence", "infill", _infill_options),
     "table": Command("the paper's table with our figures beside the paper's", "table", own_words=("task=all",)),
     "report": Command("every figure, picture and example as one HTML page", "report", _report_options),
     "dashboard": Command("make a W&B workspace that compares the methods", "dashboard"),
-    "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options),
+    "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options, json_to_file=True),
     "show": Command("say what a checkpoint is", "show", _show_options),
 }
 
@@ -90,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     command = COMMANDS[options.command]
-    config = compose([word for word in options.settings if word not in command.own_words])
+    own = {word for pattern in command.own_words for word in fnmatch.filter(options.settings, pattern)}
+    config = compose([word for word in options.settings if word not in own])
     run: Callable[[Config, argparse.Namespace], None]
     run = importlib.import_module(f"tigs.commands.{command.module}").run
     run(config, options)
@@ -105,6 +132,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     options.settings += rest
+    if isinstance(options.json, str) and "=" in options.json:  # a setting, not a file
+        options.settings.append(options.json)
+        options.json = True
     return options
 
 
@@ -125,7 +155,17 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_options(subparser)
         subparser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="settings, see below")
-        subparser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        if command.json_to_file:
+            subparser.add_argument(
+                "--json",
+                nargs="?",
+                const=True,
+                default=False,
+                metavar="PATH",
+                help="JSON, on standard output or in a file",
+            )
+        else:
+            subparser.add_argument("--json", action="store_true", help="one JSON document on standard output")
         subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 

@@ -22,6 +22,7 @@ TASKS = ("dialog", "poetry", "aprc")
 MODELS = ("forward", "backward", "birnn", "mask-seq2seq", "mask-selfattn", "evaluator")
 METHODS = (
     "tigs",
+    "tigs-plus",
     "seq2seq-f",
     "seq2seq-b",
     "seq2seq-fb",
@@ -31,6 +32,7 @@ METHODS = (
     "mask-selfattn",
     "template",
 )
+PROPOSALS = ("nearest", "first-order", "prefix", "first-order-prefix", "all")
 STRATEGIES = ("random", "middle")
 
 
@@ -141,8 +143,16 @@ class MethodConfig:
     """Stop a sentence after this many rounds that changed nothing."""
     start: str = allowed("beam", choices=("beam", "greedy", "random"))
     """What the rounds start from: the forward model's beam, its greedy fill, or random words."""
+    refills: int = allowed(0, minimum=0)
+    """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient."""
+    refill_width: int = allowed(10, minimum=1)
+    """Hypotheses of that beam, for every blank of the sentence."""
+    proposal: str = allowed("nearest", choices=PROPOSALS)
+    """Which words the P-step tries; `nearest` to the vector after the O-step is the paper's."""
     n_candidates: float = allowed(0.01, above=0.0)
     """K: candidates of the P-step; below 1 a share of the vocabulary."""
+    margin: float = allowed(float("inf"), above=0.0)
+    """A candidate is dropped when its NLL so far is this many nats above the current word's; inf drops only what cannot win."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
     step_size: float = allowed(10.0, above=0.0)
     """alpha of the O-step."""
@@ -232,7 +242,14 @@ def save(config: Config, path: Path) -> None:
 
 def to_plain(config: Any) -> dict[str, Any]:
     """Plain dictionaries and lists, which load again under torch's `weights_only=True`."""
-    return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.structured(config)))
+    return cast(dict[str, Any], _without_infinity(OmegaConf.to_container(OmegaConf.structured(config))))
+
+
+def _without_infinity(value: Any) -> Any:
+    """JSON has no infinity; as a text it is read back as the number it is."""
+    if isinstance(value, dict):
+        return {key: _without_infinity(item) for key, item in value.items()}
+    return "inf" if value == float("inf") else value
 
 
 def from_plain(values: dict[str, Any], origin: str) -> Config:

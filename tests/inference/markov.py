@@ -77,14 +77,16 @@ class Markov:
         per_token = -self.log_probabilities(outputs).gather(1, targets[:, None]).squeeze(1)
         return NLL(per_token.sum(), per_token.detach())
 
+    def exact_nlls(self, context: Sequence[int], sentence: Sequence[int]) -> Tensor:
+        """(words + 1) of each word and of `</s>`, read from the table, without any of the above."""
+        said = torch.tensor([self.first_token, *sentence, END_ID])
+        tables = (self.first_table(context) + self.pace * torch.arange(len(said) - 1)) % len(self.transitions)
+        return -self.transitions[tables, said[:-1], said[1:]].log()
+
     def exact_nll(self, context: Sequence[int], sentence: Sequence[int], *, end: bool = True) -> Tensor:
-        """() read from the table, without any of the above; `end`: with `</s>`."""
-        total = torch.tensor(0.0, dtype=torch.double)
-        table, before = self.first_table(context), self.first_token
-        for word in [*sentence, END_ID] if end else sentence:
-            total -= self.transitions[table, before, word].log()
-            table, before = (table + self.pace) % len(self.transitions), word
-        return total
+        """() of the whole sentence; `end`: with `</s>`."""
+        nlls = self.exact_nlls(context, sentence)
+        return nlls.sum() if end else nlls[:-1].sum()
 
 
 class TwoSidedMarkov:
@@ -132,6 +134,26 @@ def random_markov(seed: int, *, sharpness: float = 2.0) -> Markov:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(7, N_TOKENS, N_TOKENS, generator=generator, dtype=torch.double)
     return Markov(torch.softmax(sharpness * logits, dim=-1))
+
+
+def slopes(
+    model: Markov, context: Sequence[int], sentence: Sequence[int], place: int, *, counted: Sequence[bool] | None = None
+) -> dict[int, float]:
+    """What the words behind `place` begin to pay on the way from its word's vector to every other's, by finite differences.
+
+    `counted`: which of the words and `</s>` count.
+    """
+    current = model.word_vectors[[model.first_token, *sentence]]  # (words + 1, size)
+    targets = torch.tensor([*sentence, END_ID])[1 + place :]
+    weights = torch.ones(len(targets)) if counted is None else torch.tensor(counted)[1 + place :]
+
+    def behind(word: int, part: float) -> float:
+        vectors = current.clone()
+        vectors[1 + place] += part * (model.word_vectors[word] - vectors[1 + place])
+        outputs, _ = model.run(MarkovState(torch.tensor([model.first_table(context)])), vectors[None])
+        return (weights * model.nll(outputs[0, 1 + place :], targets).per_token).sum().item()
+
+    return {word: (behind(word, 1e-5) - behind(word, -1e-5)) / 2e-5 for word in WORDS}
 
 
 def table_of(given_rows: Mapping[int, Mapping[int, float]]) -> Tensor:

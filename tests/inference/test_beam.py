@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.functional import pad as pad_columns
 
 from tigs.data.batch import concatenate
 from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID
@@ -14,34 +15,25 @@ from tigs.inference.beam import beam_search
 from tigs.inference.words import forbidden_words
 from tigs.models.greedy import fill_left_to_right
 
-from .markov import N_TOKENS, WORDS, Markov, all_fills, random_markov, table_of
-from .worlds import Case, markov_world, together
-
-FORBIDDEN = forbidden_words(N_TOKENS, allow_unk=False)
-CONTEXTS = st.lists(st.sampled_from(WORDS), max_size=2)
+from .markov import N_TOKENS, WORDS, Markov, random_markov, table_of
+from .worlds import FORBIDDEN, Case, by_nll, markov_world, small_cases, together
 
 
-@st.composite
-def small_templates(draw, most_blanks=3):
-    """Templates with few enough fills to try them all."""
-    length = draw(st.integers(1, 6))
-    blanks = draw(st.sets(st.integers(0, length - 1), max_size=most_blanks))
-    return [BLANK_ID if place in blanks else draw(st.sampled_from(WORDS)) for place in range(length)]
+def search(model, templates, **options):
+    """From the beginning; chains forbid what they always forbid."""
+    return beam_search(model, model.start(templates.context), templates, **{"forbidden": FORBIDDEN, **options})
 
 
-def by_nll(model, case):
-    """All fills with their exact NLL, best first."""
-    scored = [(model.exact_nll(case.context, words).item(), fill) for fill, words in all_fills(case.template)]
-    return sorted(scored)
+def some_guide(seed, n_rows, longest=6, n_tokens=N_TOKENS):
+    """(rows, longest, vocabulary) about as much as words differ in their NLL."""
+    return 2 * torch.randn(n_rows, longest, n_tokens, generator=torch.Generator().manual_seed(seed))
 
 
-@given(st.integers(0, 10**6), st.lists(st.tuples(CONTEXTS, small_templates()), min_size=1, max_size=4))
+@given(st.integers(0, 10**6), small_cases())
 @settings(max_examples=25)
-def test_a_beam_as_wide_as_there_are_fills_ranks_all_of_them(seed, pairs):
+def test_a_beam_as_wide_as_there_are_fills_ranks_all_of_them(seed, cases):
     model = random_markov(seed)
-    cases = [Case(str(number), *pair) for number, pair in enumerate(pairs)]
-    templates = together(cases)
-    beams = beam_search(model, templates, width=len(WORDS) ** 3, forbidden=FORBIDDEN)
+    beams = search(model, together(cases), width=len(WORDS) ** 3)
     for row, case in enumerate(cases):
         expected = by_nll(model, case)
         live = beams.scores[row] != float("-inf")
@@ -52,33 +44,41 @@ def test_a_beam_as_wide_as_there_are_fills_ranks_all_of_them(seed, pairs):
         assert [words_of.tolist() for words_of in words] == [case.filled(fill) for _, fill in expected]
 
 
+@pytest.mark.parametrize("guided", [True, False])
 @pytest.mark.parametrize("score_known", [True, False])
-@given(st.integers(0, 10**6), CONTEXTS, small_templates())
+@given(st.integers(0, 10**6), small_cases())
 @settings(max_examples=15)
-def test_a_narrow_beam_keeps_what_a_plain_one_keeps(score_known, seed, context, template):
-    """Hypotheses in a list, scores read from the table."""
+def test_a_narrow_beam_keeps_what_a_plain_one_keeps(guided, score_known, seed, cases):
+    """Hypotheses in a list, scores read from the table; a guide helps to choose and is no part of a score."""
     model, width = random_markov(seed), 3
-    case = Case("", context, template)
-    first, tables = model.first_table(context), model.transitions.log()
-    hypotheses = [([START_ID], 0.0)]
-    for place, token in enumerate([*template, END_ID]):
-        table = tables[(first + place) % len(tables)]
-        if token == BLANK_ID:
+    guide = some_guide(seed, len(cases)).double() * guided
+    beams = search(
+        model,
+        together(cases),
+        width=width,
+        score_known=score_known,
+        guide=(lambda rows, place: guide[rows, place]) if guided else None,
+    )
+    for row, case in enumerate(cases):
+        first, tables = model.first_table(case.context), model.transitions.log()
+        hypotheses = [([START_ID], 0.0)]
+        for place, token in enumerate([*case.template, END_ID]):
+            table = tables[(first + place) % len(tables)]
+            allowed, factor = (WORDS, 1) if token == BLANK_ID else ([token], score_known)
             hypotheses = [
-                ([*words, word], score + table[words[-1], word].item()) for words, score in hypotheses for word in WORDS
+                ([*words, word], score + factor * table[words[-1], word].item())
+                for words, score in hypotheses
+                for word in allowed
             ]
-            hypotheses = sorted(hypotheses, key=lambda own: -own[1])[:width]
-        else:
-            hypotheses = [
-                ([*words, token], score + table[words[-1], token].item() * score_known) for words, score in hypotheses
-            ]
-    best = sorted(hypotheses, key=lambda own: -own[1])
-    beams = beam_search(model, together([case]), width=width, forbidden=FORBIDDEN, score_known=score_known)
-    found = beams.scores[0] != float("-inf")
-    assert beams.scores[0, found].tolist() == pytest.approx([score for _, score in best])
-    assert beams.words[0, found].tolist() == [words[1:-1] for words, _ in best]
-    exact = [model.exact_nll(context, words[1:-1]).item() for words, _ in best]
-    assert beams.nll[0, found].tolist() == pytest.approx(exact)
+            if token == BLANK_ID:
+                hypotheses.sort(key=lambda own: -(own[1] + guide[row, place, own[0][-1]].item()))
+            hypotheses = hypotheses[:width]
+        best = sorted(hypotheses, key=lambda own: -own[1])
+        found = beams.scores[row] != float("-inf")
+        assert beams.scores[row, found].tolist() == pytest.approx([score for _, score in best])
+        assert beams.words[row, found, : len(case.template)].tolist() == [words[1:-1] for words, _ in best]
+        exact = [model.exact_nll(case.context, words[1:-1]).item() for words, _ in best]
+        assert beams.nll[row, found].tolist() == pytest.approx(exact)
 
 
 # Two words for a blank: the first is likelier by itself, after the second the known word is likelier.
@@ -96,7 +96,7 @@ def luring():
 @pytest.mark.parametrize(("score_known", "word"), [(True, WISE), (False, LURE)])
 def test_known_words_choose_only_if_they_are_scored(score_known, word):
     templates = together([Case("", [], [BLANK_ID, KNOWN])])
-    beams = beam_search(luring(), templates, width=4, forbidden=FORBIDDEN, score_known=score_known)
+    beams = search(luring(), templates, width=4, score_known=score_known)
     assert beams.words[0, 0].tolist() == [word, KNOWN]
     exact = {WISE: 0.3 * 0.9 * 0.5, LURE: 0.6 * 0.1 * 0.5}[word]
     assert beams.nll[0, 0].exp().item() == pytest.approx(1 / exact)
@@ -108,7 +108,7 @@ def test_known_words_choose_only_if_they_are_scored(score_known, word):
 def test_the_end_counts_among_the_known(end_matters):
     model = Markov(table_of({START_ID: {LURE: 0.6, WISE: 0.3}, LURE: {END_ID: 0.1}, WISE: {END_ID: 0.9}}))
     templates = together([Case("", [], [BLANK_ID])])
-    beams = beam_search(model, templates, width=2, forbidden=FORBIDDEN, score_known=end_matters)
+    beams = search(model, templates, width=2, score_known=end_matters)
     assert beams.words[0, 0].item() == (WISE if end_matters else LURE)
 
 
@@ -122,18 +122,17 @@ def test_a_beam_of_one_is_greedy(worlds, task, name):
         templates = templates._replace(context=concatenate(templates.context, templates.target))
     forbidden = forbidden_words(world.n_tokens, allow_unk=False)
     for score_known in (True, False):
-        found = beam_search(world.networks[name], templates, width=1, forbidden=forbidden, score_known=score_known)
+        found = search(world.networks[name], templates, width=1, forbidden=forbidden, score_known=score_known)
         expected = fill_left_to_right(world.networks[name], templates.context, templates.target)
         mask = templates.target.mask
         assert torch.equal(found.words[:, 0][mask], expected.ids[mask])
 
 
-@given(st.integers(0, 10**6), st.lists(st.tuples(CONTEXTS, small_templates(5)), min_size=1, max_size=4))
+@given(st.integers(0, 10**6), small_cases(most_blanks=5))
 @settings(max_examples=20)
-def test_backward_on_reversed_text_is_forward(seed, pairs):
+def test_backward_on_reversed_text_is_forward(seed, cases):
     world = markov_world(seed)
     world.networks = {**world.networks, "backward": world.networks["forward"]}
-    cases = [Case(str(number), *pair) for number, pair in enumerate(pairs)]
     turned = [case._replace(template=case.template[::-1]) for case in cases]
     forward = world.fill("seq2seq-f", cases, n_best=3)
     backward = world.fill("seq2seq-b", turned, n_best=3)
@@ -176,7 +175,7 @@ def test_what_cannot_be_said_never_comes_out():
     """After one of the words the known one has no probability at all."""
     model = Markov(table_of({LURE: {KNOWN: 0.0}}))
     templates = together([Case("", [], [BLANK_ID, KNOWN, BLANK_ID]), Case("", [], [BLANK_ID, BLANK_ID, BLANK_ID])])
-    beams = beam_search(model, templates, width=216, forbidden=FORBIDDEN)
+    beams = search(model, templates, width=216)
     live = beams.scores != float("-inf")
     # 5 words come before the known one; of three words the second and third may not be these two in this order.
     assert live.sum(dim=1).tolist() == [5 * 6, 6**3 - 2 * 6]
@@ -185,21 +184,58 @@ def test_what_cannot_be_said_never_comes_out():
         assert (LURE, KNOWN) not in set(itertools.pairwise(words))
 
 
-def test_a_batch_that_is_searched_in_parts_gives_the_same(monkeypatch, worlds):
+@pytest.mark.parametrize("guided", [True, False])
+@torch.no_grad()
+def test_a_batch_that_is_searched_in_parts_gives_the_same(monkeypatch, worlds, guided):
     world = worlds("poetry")
     templates = together(world.cases(9))
-    forbidden = forbidden_words(world.n_tokens, allow_unk=False)
-    whole = beam_search(world.networks["forward"], templates, width=4, forbidden=forbidden)
+    guide = some_guide(0, *templates.target.ids.shape, world.n_tokens)
+    options = {
+        "width": 4,
+        "forbidden": forbidden_words(world.n_tokens, allow_unk=False),
+        "guide": (lambda rows, place: guide[rows, place]) if guided else None,
+    }
+    whole = search(world.networks["forward"], templates, **options)
     monkeypatch.setattr(beam, "_TABLE_SIZE", 2 * 4 * world.n_tokens)
-    parts = beam_search(world.networks["forward"], templates, width=4, forbidden=forbidden)
+    parts = search(world.networks["forward"], templates, **options)
     assert torch.equal(whole.words, parts.words)
     assert torch.equal(whole.steps, parts.steps)
     torch.testing.assert_close(whole.nll, parts.nll)
     torch.testing.assert_close(whole.scores, parts.scores)
 
 
+@given(st.integers(0, 10**6), small_cases(), st.data())
+@settings(max_examples=15)
+def test_each_sentence_may_have_a_width_of_its_own(seed, cases, data):
+    model = random_markov(seed)
+    widths = [data.draw(st.integers(1, 9)) for _ in cases]
+    beams = search(model, together(cases), width=torch.tensor(widths))
+    for row, (case, width) in enumerate(zip(cases, widths, strict=True)):
+        alone = search(model, together([case]), width=width)
+        live = alone.scores[0] != float("-inf")
+        assert torch.equal(
+            beams.scores[row] != float("-inf"), pad_columns(live, (0, beams.scores.shape[1] - len(live)))
+        )
+        n_live, length = int(live.sum()), len(case.template)
+        assert torch.equal(beams.words[row, :n_live, :length], alone.words[0, :n_live])
+        torch.testing.assert_close(beams.nll[row, :n_live], alone.nll[0, :n_live])
+        assert beams.steps[row] == alone.steps[0]
+
+
+@given(st.integers(0, 10**6), small_cases(), st.booleans())
+@settings(max_examples=15)
+def test_places_without_a_hypothesis_cost_more_than_any(seed, cases, one_by_one):
+    """Whoever looks for the lowest NLL must not find them, whatever else is in the batch."""
+    model = random_markov(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        if one_by_one:
+            patch.setattr(beam, "_TABLE_SIZE", 1)
+        beams = search(model, together(cases), width=40)
+    assert beams.nll[beams.scores == float("-inf")].isinf().all()
+
+
 def test_steps_are_the_tokens_read_by_all_hypotheses():
     # `<s>` and the first word once, then three hypotheses: after each of the three blanks or known words one step.
     cases = [Case("", [], [WORDS[0], BLANK_ID, WORDS[1], BLANK_ID]), Case("", [], [WORDS[0]])]
-    beams = beam_search(random_markov(0), together(cases), width=3, forbidden=FORBIDDEN)
+    beams = search(random_markov(0), together(cases), width=3)
     assert beams.steps.tolist() == [2 + 3 * 3, 2]

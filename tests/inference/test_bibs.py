@@ -9,23 +9,16 @@ from tigs.config import MethodConfig
 from tigs.data.batch import pad
 from tigs.data.special import BLANK_ID
 from tigs.inference.bibs import Bibs
-from tigs.inference.start import Started
 from tigs.inference.words import forbidden_words
 
 from .markov import N_TOKENS, WORDS, all_fills, random_two_sided
-from .worlds import Case, markov_world, together
+from .worlds import Case, markov_world, start_from, together
 
 
 def bibs_from(model, cases, start_fills, n_tokens, **options):
     """BiBS from given words."""
-
-    def start(templates):
-        words = templates.target.ids.clone()
-        words[templates.blanks] = torch.tensor([word for fill in start_fills for word in fill], dtype=torch.long)
-        return Started(words, torch.zeros_like(templates.target.lengths))
-
     forbidden = forbidden_words(n_tokens, allow_unk=False)
-    return Bibs(model, start, MethodConfig(**options), forbidden=forbidden).fill(together(cases))
+    return Bibs(model, start_from(start_fills), MethodConfig(**options), forbidden=forbidden).fill(together(cases))
 
 
 # The method again, with lists: one sentence, whole prefixes read anew for every word.

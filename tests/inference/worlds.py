@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from tigs.config import MODELS, MethodConfig
+from tigs.config import MODELS, MethodConfig, compose
 from tigs.data.batch import pad
 from tigs.data.special import BLANK_ID, END_ID, START_ID
 from tigs.inference.interfaces import FillResult, Infiller, Templates
 from tigs.inference.methods import METHODS, Parts, build_infiller
+from tigs.inference.start import Start, Started
+from tigs.inference.tigs import Tigs
 from tigs.inference.words import forbidden_words
 
-from .markov import N_TOKENS, WORDS, Markov, apply, random_markov, random_two_sided
+from .markov import N_TOKENS, WORDS, Markov, all_fills, apply, random_markov, random_two_sided
 
 Ids = Sequence[int]
+FORBIDDEN = forbidden_words(N_TOKENS, allow_unk=False)
+CONTEXTS = st.lists(st.sampled_from(WORDS), max_size=2)
 
 
 class Case(NamedTuple):
@@ -44,6 +50,57 @@ def together(cases: Sequence[Case]) -> Templates:
     return Templates(tuple(ids), pad(contexts), pad(templates))
 
 
+@st.composite
+def small_templates(draw: Callable[..., Any], most_blanks: int = 3) -> list[int]:
+    """Templates with few enough fills to try them all."""
+    length = draw(st.integers(1, 6))
+    blanks = draw(st.sets(st.integers(0, length - 1), max_size=most_blanks))
+    return [BLANK_ID if place in blanks else draw(st.sampled_from(WORDS)) for place in range(length)]
+
+
+@st.composite
+def small_cases(draw: Callable[..., Any], most_blanks: int = 3) -> list[Case]:
+    """A few such templates, with contexts."""
+    pairs = draw(st.lists(st.tuples(CONTEXTS, small_templates(most_blanks)), min_size=1, max_size=4))
+    return [Case(str(number), *pair) for number, pair in enumerate(pairs)]
+
+
+def by_nll(model: Markov, case: Case) -> list[tuple[float, tuple[int, ...]]]:
+    """All fills with their exact NLL, best first."""
+    return sorted((model.exact_nll(case.context, words).item(), fill) for fill, words in all_fills(case.template))
+
+
+def some_fills(cases: Sequence[Case], seed: int) -> list[tuple[int, ...]]:
+    """Somewhere to start from."""
+    return [tuple(WORDS[(seed + 5 * place) % 6] for place in range(case.n_blanks)) for case in cases]
+
+
+def start_from(fills: Sequence[Ids]) -> Start:
+    """A start that fills in given words."""
+
+    def start(templates: Templates) -> Started:
+        words = templates.target.ids.clone()
+        words[templates.blanks] = torch.tensor([word for fill in fills for word in fill], dtype=torch.long)
+        return Started(words, torch.zeros_like(templates.target.lengths))
+
+    return start
+
+
+def tigs_from(
+    model: Any, cases: Sequence[Case], fills: Sequence[Ids], *, n_tokens: int = N_TOKENS, **options: Any
+) -> list[FillResult]:
+    """TIGS from given words."""
+    settings = MethodConfig(**{"n_candidates": 3, **options})
+    forbidden = forbidden_words(n_tokens, allow_unk=settings.allow_unk)
+    return Tigs(model, start_from(fills), settings, forbidden=forbidden).fill(together(cases))
+
+
+@cache
+def shipped(method: str) -> MethodConfig:
+    """The settings of its own file."""
+    return compose([f"method={method}", "profile=paper"]).method
+
+
 @dataclass
 class World:
     """Models, and pairs (context, sentence) that they know."""
@@ -53,7 +110,7 @@ class World:
     pairs: list[tuple[list[int], list[int]]]
 
     def infiller(self, method: str, *, seed: int = 0, **options: Any) -> Infiller:
-        settings = MethodConfig(name=method, **options)
+        settings = replace(shipped(method), **options)
         networks = {name: self.networks[name] for name in METHODS[method].models}
         return build_infiller(settings, networks, seed=seed)
 
@@ -85,7 +142,7 @@ class World:
     def rescore(self, method: str, case: Case, fill: Ids) -> tuple[float, ...]:
         """What the method says it minimises, computed for one sentence by plain means; two possible values for seq2seq-fb."""
         words = case.filled(fill)
-        if method in ("tigs", "seq2seq-f"):
+        if method in ("tigs", "tigs-plus", "seq2seq-f"):
             return (self._nll("forward", case.context, words),)
         if method == "seq2seq-b":
             return (self._nll("backward", case.context, words[::-1]),)
@@ -133,7 +190,7 @@ class MarkovWorld(World):
 
     def infiller(self, method: str, *, seed: int = 0, **options: Any) -> Infiller:
         # A share of eleven tokens would be nothing.
-        settings = MethodConfig(name=method, **{"n_candidates": 3, **options})
+        settings = replace(shipped(method), **{"n_candidates": 3, **options})
         forbidden = forbidden_words(self.n_tokens, allow_unk=settings.allow_unk)
         return METHODS[method].make(Parts(settings, self.networks, forbidden, seed))
 

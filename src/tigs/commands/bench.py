@@ -1,10 +1,12 @@
-"""`tigs bench`: how fast it is, as ratios measured side by side."""
+"""`tigs bench train` and `tigs bench search`: how fast it is, as ratios measured side by side."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 
+from tigs.commands.bench_search import run_search, write_document
 from tigs.config import Config
 from tigs.console import print_json, print_table, say
 from tigs.data.source import corpus_name
@@ -13,12 +15,22 @@ from tigs.training.benchmark import benchmark_training
 
 def run(config: Config, options: argparse.Namespace) -> None:
     """Measure and print."""
+    if options.what == "search":
+        run_search(config, options)
+    else:
+        _run_training(config, options)
+
+
+def _run_training(config: Config, options: argparse.Namespace) -> None:
     say("Measuring for a minute or two; another heavy process would falsify the ratios")
     result = benchmark_training(config)
     about = f"{config.task.name} {config.model.name}, profile {config.profile}, {corpus_name(config)}"
-    if options.json:
-        print_json({"about": about, **asdict(result)})
+    document = {"about": about, **asdict(result)}
+    if options.json is True:
+        print_json(document)
         return
+    if options.json:
+        write_document(document, Path(options.json))
     print_table(
         f"training: {about}",
         ("ratio", "measured", "wanted"),

@@ -6,6 +6,7 @@ a sentence has a blank its hypotheses branch, elsewhere they read the known word
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +15,9 @@ from torch import Tensor
 
 from tigs.data.special import END_ID
 from tigs.inference.interfaces import SequenceModel, Templates
+
+Guide = Callable[[Tensor, int], Tensor]
+"""From some sentences of a batch and a position to (sentences, vocabulary) what is added to each word's score."""
 
 _NEVER = float("-inf")
 # Numbers in one table of (hypotheses x words); more sentences than fit are searched one part after the other.
@@ -34,22 +38,43 @@ class Beams(NamedTuple):
 
 
 def beam_search(
-    model: SequenceModel, templates: Templates, *, width: int, forbidden: Tensor, score_known: bool = True
+    model: SequenceModel,
+    state: Any,
+    templates: Templates,
+    *,
+    width: int | Tensor,
+    forbidden: Tensor,
+    score_known: bool = True,
+    guide: Guide | None = None,
 ) -> Beams:
     """The `width` best fills found from left to right.
 
     Args:
         model: what scores them.
+        state: of the model after the contexts.
         templates: a backward model must be given reversed ones.
-        width: hypotheses kept per sentence.
+        width: hypotheses kept per sentence, the same for all or (batch).
         forbidden: (vocabulary) words that may not be filled in.
         score_known: whether known words, `</s>` among them, help to choose between hypotheses.
+        guide: added to a word's score when hypotheses are chosen, and only then.
     """
-    rows = max(1, _TABLE_SIZE // (width * len(forbidden)))
+    lengths = templates.target.lengths
+    widths = torch.as_tensor(width, device=lengths.device).expand_as(lengths)  # (batch)
+    n_rows = max(1, _TABLE_SIZE // (int(widths.max()) * len(forbidden)))
+    everyone = torch.arange(len(lengths), device=lengths.device)
     parts = []
-    for part in (templates.part(first, first + rows) for first in range(0, len(templates.ids), rows)):
-        state = model.start(part.context)
-        parts.append(BeamSearch(model, state, part, width=width, forbidden=forbidden, score_known=score_known).run())
+    for rows in everyone.split(n_rows):
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        search = BeamSearch(
+            model,
+            state.select(rows),
+            templates.part(first, last),
+            widths=widths[rows],
+            forbidden=forbidden,
+            score_known=score_known,
+            guide=None if guide is None else _beginning_at(first, guide),
+        )
+        parts.append(search.run())
     return _concatenate(parts, templates.target.ids.shape[1])
 
 
@@ -62,23 +87,26 @@ class BeamSearch:
         state: Any,
         templates: Templates,
         *,
-        width: int,
+        widths: Tensor,
         forbidden: Tensor,
         score_known: bool = True,
         score_end: bool = True,
-        guide: Tensor | None = None,
+        guide: Guide | None = None,
+        keep_messages: bool = False,
     ) -> None:
         """See `beam_search`.
 
         Args:
-            state: of the model after the contexts.
+            widths: (batch) hypotheses kept per sentence.
             score_end: false for a model that gives `</s>` no probability.
-            guide: (batch, longest, vocabulary) added to a word's score when hypotheses are chosen, and only then.
+            keep_messages: for a search in the other direction.
         """
-        self.model, self.width, self.forbidden = model, width, forbidden
+        self.model, self.widths, self.forbidden = model, widths, forbidden
         self.score_known, self.score_end, self.guide = score_known, score_end, guide
         # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
-        self.messages = None if guide is None else torch.zeros_like(guide)
+        self.messages = (
+            model.word_vectors.new_zeros(*templates.target.ids.shape, len(forbidden)) if keep_messages else None
+        )
         self.target = templates.target
         self.blanks = templates.blanks
         n_rows = len(templates.ids)
@@ -126,19 +154,21 @@ class BeamSearch:
     def _branch(self, blank: Tensor, live: Tensor, outputs: Tensor, position: int) -> Tensor:
         """Keep the best continuations of sentences with a blank here; returns (batch, new width) where each comes from."""
         width, n_words = live.shape[1], len(self.forbidden)
-        new_width = min(self.width, width * int((~self.forbidden).sum()))
+        new_width = min(int(self.widths.max()), width * int((~self.forbidden).sum()))
         grown = max(width, new_width)
         table = self.scores.new_full((int(blank.sum()), width, n_words), _NEVER)  # (blanks, width, vocabulary)
         log_probabilities = self.model.log_probabilities(outputs[blank[:, None].expand_as(live)[live]])
         table[live[blank]] = log_probabilities.masked_fill(self.forbidden, _NEVER)
         totals = self.scores[blank][:, :, None] + table  # (blanks, width, vocabulary)
         chosen_by = totals
-        if self.guide is not None and self.messages is not None:
+        if self.messages is not None:
             self.messages[blank, position] = totals.amax(dim=1)
-            chosen_by = totals + self.guide[blank, position][:, None]
+        if self.guide is not None:
+            chosen_by = totals + self.guide(blank.nonzero().squeeze(1), position)[:, None]
         index = chosen_by.flatten(1).topk(new_width, dim=1).indices  # (blanks, new width)
         parent, word = index // n_words, index % n_words
         gains = totals.flatten(1).gather(1, index)  # (blanks, new width)
+        gains.masked_fill_(torch.arange(new_width, device=live.device) >= self.widths[blank, None], _NEVER)
         spent = table.flatten(1).gather(1, index)  # (blanks, new width) log P of the chosen words
 
         places = torch.arange(grown, device=live.device).clamp(max=width - 1)
@@ -156,7 +186,13 @@ class BeamSearch:
     def _sorted(self) -> Beams:
         scores, order = self.scores.sort(dim=1, descending=True, stable=True)
         words = self.words.gather(1, order[:, :, None].expand_as(self.words))
-        return Beams(words, scores, self.nll.gather(1, order), self.steps)
+        nll = self.nll.gather(1, order).masked_fill(scores == _NEVER, float("inf"))
+        return Beams(words, scores, nll, self.steps)
+
+
+def _beginning_at(first: int, guide: Guide) -> Guide:
+    """The guide of the part of a batch that begins at row `first`."""
+    return lambda rows, position: guide(rows + first, position)
 
 
 def _concatenate(parts: list[Beams], longest: int) -> Beams:

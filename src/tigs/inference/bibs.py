@@ -35,7 +35,12 @@ class Bibs:
             templates = own_copy(templates)
             started = self.start(templates)
             search = _Search(self, templates, started.words, started.steps.clone())
-            go_round(search.round, search.templates.blanks, self.settings)
+            go_round(
+                search.round,
+                search.templates.blanks,
+                max_rounds=self.settings.max_rounds,
+                patience=self.settings.patience,
+            )
             return search.results()
 
 
@@ -74,12 +79,8 @@ class _Search:
     def round(self, active: Tensor) -> Tensor:
         """A beam from the left and one from the right; returns (active) whether a better sentence was found."""
         before = [_best(self.seen[row]) for row in active.tolist()]
-        model, target = self.method.model, self.templates.target
-        part = Templates(
-            tuple(self.templates.ids[row] for row in active.tolist()),
-            self.templates.context,
-            Padded(target.ids[active], target.lengths[active]),
-        )
+        model = self.method.model
+        part = self.templates.select(active)
         # (active, longest, 1) where each position lies when the sentence is read from its end, and the other way round
         turned = part.target.reversal[:, :, None].expand(-1, -1, len(self.method.forbidden))
 
@@ -111,10 +112,11 @@ class _Search:
             reader,
             state,
             templates,
-            width=settings.beam_width,
+            widths=torch.full_like(templates.target.lengths, settings.beam_width),
             forbidden=self.method.forbidden,
             score_end=False,
-            guide=guide,
+            guide=lambda rows, position: guide[rows, position],
+            keep_messages=True,
         )
 
     def _remember(self, rows: Tensor, words: Tensor, scores: Tensor) -> None:

@@ -35,7 +35,12 @@ class Gsn:
         """Rounds until one changes nothing, or T of them."""
         with search_mode():
             search = _Search(self, own_copy(templates))
-            go_round(search.round, search.templates.blanks, self.settings)
+            go_round(
+                search.round,
+                search.templates.blanks,
+                max_rounds=self.settings.max_rounds,
+                patience=self.settings.patience,
+            )
             return search.results()
 
 

@@ -97,6 +97,11 @@ class Templates(NamedTuple):
         """The same sentences from their last word to their first."""
         return Templates(self.ids, self.context, self.target.reversed)
 
+    def select(self, rows: Tensor) -> Templates:
+        """Chosen sentences, padded as before."""
+        context, target = (Padded(padded.ids[rows], padded.lengths[rows]) for padded in (self.context, self.target))
+        return Templates(tuple(self.ids[row] for row in rows.tolist()), context, target)
+
     def part(self, first: int, last: int) -> Templates:
         """The sentences from `first` to before `last`, no longer padded than they need."""
 

@@ -49,11 +49,13 @@ def _masked(parts: Parts) -> Infiller:
     return MaskedInfiller(parts.networks[parts.settings.name], parts.settings, forbidden=parts.forbidden)
 
 
+def _tigs(parts: Parts) -> Infiller:
+    return Tigs(parts.networks["forward"], parts.start, parts.settings, forbidden=parts.forbidden)
+
+
 METHODS: dict[str, Method] = {
-    "tigs": Method(
-        ("forward",),
-        lambda parts: Tigs(parts.networks["forward"], parts.start, parts.settings, forbidden=parts.forbidden),
-    ),
+    "tigs": Method(("forward",), _tigs),
+    "tigs-plus": Method(("forward",), _tigs),
     "seq2seq-f": Method(("forward",), lambda parts: _beam(parts, "forward")),
     "seq2seq-b": Method(("backward",), lambda parts: _beam(parts, "backward")),
     "seq2seq-fb": Method(

@@ -1,11 +1,13 @@
-"""The P-step: propose words for a blank and find the one that makes the whole sentence likeliest (paper, equations 7 and 8).
+"""The P-step: of the words proposed for a blank, find the one that makes the whole sentence likeliest (paper, equation 8).
 
 The prefix is the same for all candidates, so its state is kept and only the suffix is read. NLL only grows along a sentence: a
-candidate whose sum has passed that of the best whole sentence cannot win any more and is dropped. This changes no answer.
+candidate whose sum has passed that of the best whole sentence cannot win any more and is dropped. This changes no answer. A
+margin also drops candidates that have fallen too far behind the current word at the same place, which seldom changes one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from tigs.data.batch import Padded
 from tigs.data.special import END_ID
+from tigs.inference.budget import TokenBudget
 from tigs.inference.interfaces import SequenceModel
 
 # Survivors are gathered together when fewer than this share of the rows is left; each gathering copies their states.
@@ -51,19 +54,20 @@ class Scored(NamedTuple):
     totals: Tensor
     """(rows, candidates) NLL of the candidate and the suffix; inf where it was dropped"""
     suffix_nll: Tensor
-    """(rows, candidates, longest + 1) per target"""
+    """(rows, longest + 1) per target, after each row's best candidate"""
     steps: Tensor
     """(rows) tokens read"""
 
 
-def nearest(vectors: Tensor, word_vectors: Tensor, n_candidates: int, *, distance: str, forbidden: Tensor) -> Tensor:
-    """(rows, n_candidates) the words whose vectors are nearest to `vectors` (rows, size)."""
-    if distance == "cosine":
-        farness = -F.normalize(vectors, dim=1) @ F.normalize(word_vectors, dim=1).t()  # (rows, vocabulary)
-    else:
-        # The squared distance less the part that is the same for all words.
-        farness = torch.addmm((word_vectors**2).sum(dim=1), vectors, word_vectors.t(), alpha=-2)
-    return farness.masked_fill(forbidden, float("inf")).topk(n_candidates, dim=1, largest=False).indices
+def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float) -> Tensor:
+    """(rows, longest + 2) what a candidate's sum must stay below after its own word and after each target.
+
+    Args:
+        incumbent_nll: (rows, longest + 2) of the current word and of each target behind it.
+        bound: (rows) a total that a candidate must stay below.
+        margin: nats above the incumbent's sum at the same place; inf drops only what cannot win.
+    """
+    return torch.minimum(incumbent_nll.cumsum(dim=1) + margin, bound[:, None])
 
 
 def score_candidates(
@@ -73,9 +77,11 @@ def score_candidates(
     own_nll: Tensor,
     suffix: Suffix,
     *,
-    bound: Tensor,
+    limits: Tensor,
+    budget: TokenBudget,
+    only_best: bool = True,
 ) -> Scored:
-    """Read the suffix after each candidate, dropping those that cannot stay below the bound.
+    """Read the suffix after each candidate, the likeliest first, dropping those that pass a limit.
 
     Args:
         model: the searched model.
@@ -83,22 +89,81 @@ def score_candidates(
         candidates: (rows, candidates) words for the blank.
         own_nll: (rows, candidates) of each candidate after the prefix; inf excludes it.
         suffix: what follows.
-        bound: (rows) a total that a candidate must stay below.
+        limits: (rows, longest + 2), see `limits_within`.
+        budget: how many candidates are read side by side.
+        only_best: whether a candidate is dropped as soon as another is known to be better.
     """
     n_candidates = candidates.shape[1]
-    totals = torch.full_like(own_nll, float("inf")).flatten()  # (rows * candidates)
-    suffix_nll = own_nll.new_zeros(own_nll.numel(), suffix.targets.shape[1])  # (rows * candidates, longest + 1)
-    place = (own_nll < bound[:, None]).flatten().nonzero().squeeze(1)  # (alive) into rows * candidates
-    row = place // n_candidates  # (alive)
-    sums, tokens = own_nll.flatten()[place], candidates.flatten()[place]  # (alive)
-    state = state.select(row)
+    own_nll_of, word_of = own_nll.flatten(), candidates.flatten()  # (rows * candidates)
+    first = torch.arange(0, own_nll.numel(), n_candidates, device=own_nll.device)  # (rows) where each row begins
+    best = _Best(torch.full_like(own_nll, float("inf")), own_nll.new_zeros(suffix.targets.shape))
     steps = torch.zeros_like(suffix.lengths)  # (rows)
+    # The likeliest candidate of every row, then the second of every row: (waiting) into rows * candidates
+    waiting = (first[:, None] + own_nll.argsort(dim=1)).t().flatten()
+    while True:
+        waiting = waiting[own_nll_of[waiting] < limits[waiting // n_candidates, 0]]
+        if not len(waiting):
+            return Scored(best.totals, best.suffix_nll, steps)
+
+        def read(n_rows: int, waiting: Tensor = waiting, limits: Tensor = limits) -> tuple[Tensor, _Reading]:
+            place = waiting[:n_rows]
+            row = place // n_candidates
+            reading = _read_suffix(model, state.select(row), word_of[place], own_nll_of[place], row, suffix, limits)
+            return place, reading
+
+        place, reading = budget.spend(read, tokens_per_row=suffix.targets.shape[1])
+        steps.index_add_(0, place // n_candidates, reading.steps)
+        best.update(place, reading)
+        waiting = waiting[len(place) :]
+        if only_best:
+            limits = torch.minimum(limits, best.totals.amin(dim=1, keepdim=True))
+
+
+@dataclass
+class _Best:
+    """Results so far."""
+
+    totals: Tensor
+    """(rows, candidates)"""
+    suffix_nll: Tensor
+    """(rows, longest + 1) after the best candidate"""
+
+    def update(self, place: Tensor, reading: _Reading) -> None:
+        """With candidates that stand at `place` (read) in rows * candidates."""
+        before = self.totals.amin(dim=1)  # (rows)
+        self.totals.view(-1)[place] = reading.totals
+        after, number = self.totals.min(dim=1)  # (rows)
+        better = (after < before).nonzero().squeeze(1)
+        index = torch.zeros_like(self.totals, dtype=torch.long).view(-1)  # (rows * candidates) into those read
+        index[place] = torch.arange(len(place), device=place.device)
+        self.suffix_nll[better] = reading.suffix_nll[index.view_as(self.totals)[better, number[better]]]
+
+
+class _Reading(NamedTuple):
+    """Some candidates on their way to the end."""
+
+    totals: Tensor
+    """(read) inf where dropped"""
+    suffix_nll: Tensor
+    """(read, longest + 1)"""
+    steps: Tensor
+    """(read)"""
+
+
+def _read_suffix(
+    model: SequenceModel, state: Any, tokens: Tensor, sums: Tensor, row: Tensor, suffix: Suffix, limits: Tensor
+) -> _Reading:
+    """Read on after candidates `tokens` (read), which cost `sums` (read) themselves and belong to sentences `row` (read)."""
+    place = torch.arange(len(row), device=row.device)  # (alive) into read
+    totals = torch.full_like(sums, float("inf"))  # (read)
+    suffix_nll = sums.new_zeros(len(row), suffix.targets.shape[1])  # (read, longest + 1)
+    steps = torch.zeros_like(row)  # (read)
     for offset in range(suffix.targets.shape[1]):
         if not len(place):
             break
         outputs, state = model.step(state, tokens)
         # Only those still in the race count; when the others are gathered away depends on a sentence's neighbours.
-        steps.index_add_(0, row, sums.isfinite().to(steps))
+        steps[place] += sums.isfinite()
         per_token = model.nll(outputs, suffix.targets[row, offset]).per_token  # (alive)
         # A sentence that has ended may still be read on beside longer ones.
         suffix_nll[place, offset] = torch.where(offset < suffix.lengths[row], per_token, 0.0)
@@ -106,12 +171,12 @@ def score_candidates(
         ended = suffix.lengths[row] == offset + 1  # (alive)
         totals[place[ended]] = sums[ended]
         # A dropped candidate that is not yet gathered away has no more part in anything.
-        sums = torch.where(ended | (sums >= bound[row]), torch.full_like(sums, float("inf")), sums)
+        dropped = ended | (sums >= limits[row, offset + 1])
+        sums = sums.masked_fill(dropped, float("inf"))
         alive = sums.isfinite()
         if int(alive.sum()) < _GATHER_BELOW * len(alive):
             kept = alive.nonzero().squeeze(1)
             place, row, sums, state = place[kept], row[kept], sums[kept], state.select(kept)
         if offset < suffix.words.shape[1]:
             tokens = suffix.words[row, offset]
-    shape = own_nll.shape
-    return Scored(totals.view(shape), suffix_nll.view(*shape, -1), steps)
+    return _Reading(totals, suffix_nll, steps)

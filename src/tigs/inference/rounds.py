@@ -7,29 +7,29 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from tigs.config import MethodConfig
 from tigs.inference.interfaces import Alternative, FillResult
 
 Seen = dict[tuple[int, ...], float]
 """Fills of one sentence, with what the method minimises."""
 
 
-def go_round(visit: Callable[[Tensor], Tensor], blanks: Tensor, settings: MethodConfig) -> None:
+def go_round(visit: Callable[[Tensor], Tensor], blanks: Tensor, *, max_rounds: int, patience: int) -> None:
     """Visit sentences until they stay the same.
 
     Args:
         visit: does a round for the sentences (active) and returns (active) which of them changed.
         blanks: (batch, longest) true at blanks; a sentence without any is never visited.
-        settings: T, and the patience: a sentence that did not change for so many rounds leaves the batch.
+        max_rounds: T.
+        patience: a sentence that did not change for so many rounds leaves the batch.
     """
     active = blanks.any(dim=1).nonzero().squeeze(1)  # (active) into batch
     unchanged = blanks.new_zeros(len(blanks), dtype=torch.long)  # (batch) rounds without a change
-    for _ in range(settings.max_rounds):
+    for _ in range(max_rounds):
         if not len(active):
             return
         changed = visit(active)  # (active)
         unchanged[active] = torch.where(changed, 0, unchanged[active] + 1)
-        active = active[unchanged[active] < settings.patience]
+        active = active[unchanged[active] < patience]
 
 
 def best_seen(

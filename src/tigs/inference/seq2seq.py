@@ -26,6 +26,7 @@ class BeamInfiller:
             read = templates.reversed if self.backward else templates
             beams = beam_search(
                 self.model,
+                self.model.start(read.context),
                 read,
                 width=self.settings.beam_width,
                 forbidden=self.forbidden,

@@ -31,7 +31,14 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
 
     def beam(templates: Templates) -> Started:
         width = 1 if settings.start == "greedy" else settings.beam_width
-        beams = beam_search(model, templates, width=width, forbidden=forbidden, score_known=settings.score_known)
+        beams = beam_search(
+            model,
+            model.start(templates.context),
+            templates,
+            width=width,
+            forbidden=forbidden,
+            score_known=settings.score_known,
+        )
         return Started(beams.words[:, 0], beams.steps)
 
     def random(templates: Templates) -> Started:

@@ -1,8 +1,11 @@
-"""TIGS: text infilling with gradient search (paper, Algorithm 1).
+"""TIGS: text infilling with gradient search (paper, Algorithm 1), and what we add to it.
 
 Each blank has a vector, first that of its word. A round visits every blank from left to right: the O-step moves the vector
 against the gradient of the sentence's NLL, the P-step tries the words nearest to it and keeps the best. All sentences are read
 position by position together, so the state before each blank is at hand and only what follows is read again.
+
+Other proposals (`proposals.py`) need no vector that wanders: they take the gradient at the current words, once per round. Before
+the rounds, whole sentences may be refilled by beams that follow the same gradient (`refill.py`).
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ from torch import Tensor
 
 from tigs.config import MethodConfig
 from tigs.data.batch import Padded
-from tigs.errors import ConfigError
+from tigs.inference.budget import TokenBudget
 from tigs.inference.gradient import gradients, input_gradient, own_copy, search_mode
 from tigs.inference.interfaces import FillResult, SequenceModel, Templates
 from tigs.inference.o_step import OptimiserState, o_step, penalty_gradient
-from tigs.inference.p_step import Scored, Suffix, nearest, score_candidates
+from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidates
+from tigs.inference.proposals import Proposer, Visit
+from tigs.inference.refill import refill
 from tigs.inference.rounds import Seen, best_seen, go_round
-from tigs.inference.score import token_nll
+from tigs.inference.score import token_nll, word_gradients
 from tigs.inference.start import Start
 
 # A word replaces another only if the sentence gains more than rounding could: in nats over the whole sentence.
@@ -31,35 +36,21 @@ GRADIENT_STEPS = 3
 
 
 class Tigs:
-    """The method of the paper."""
+    """tigs and tigs-plus; the settings tell them apart."""
 
     def __init__(self, model: SequenceModel, start: Start, settings: MethodConfig, *, forbidden: Tensor) -> None:
         self.model, self.start, self.settings, self.forbidden = model, start, settings, forbidden
-        self.n_candidates = count_candidates(settings.n_candidates, forbidden)
+        self.propose = Proposer(settings, model.word_vectors, forbidden=forbidden)
+        self.budget = TokenBudget()
 
     def fill(self, templates: Templates) -> list[FillResult]:
         """Rounds until no sentence changes any more, or T of them."""
         with search_mode():
             search = _Search(self, own_copy(templates))
-            go_round(search.round, search.templates.blanks, self.settings)
+            blanks = search.templates.blanks
+            go_round(search.refill_all, blanks, max_rounds=self.settings.refills, patience=1)
+            go_round(search.round, blanks, max_rounds=self.settings.max_rounds, patience=self.settings.patience)
             return search.results()
-
-
-def count_candidates(wanted: float, forbidden: Tensor) -> int:
-    """K: a number, or a share of the vocabulary."""
-    n_words = int((~forbidden).sum())
-    number = max(1, round(wanted * n_words)) if wanted < 1 else int(wanted)
-    if wanted >= 1 and wanted != number:
-        raise ConfigError(
-            f"method.n_candidates={wanted:g} is no number of words",
-            remedy="Give a whole number, or a share of the vocabulary below 1",
-        )
-    if number > n_words:
-        raise ConfigError(
-            f"method.n_candidates={wanted:g} is more than the {n_words} words of the vocabulary",
-            remedy="Lower it, or give a share of the vocabulary below 1",
-        )
-    return number
 
 
 @dataclass
@@ -72,8 +63,14 @@ class _Search:
     """The current words."""
     nll: Tensor = field(init=False)
     """(batch, longest + 1) of each current word"""
+    gradient: Tensor = field(init=False)
+    """(batch, longest, size) of the sentence's NLL at each word's vector, when it was last taken"""
+    stale: Tensor = field(init=False)
+    """(batch) whether words have changed since then"""
+    settled: Tensor = field(init=False)
+    """(batch, longest) blanks that were visited, and nothing of their sentence has changed since"""
     vectors: Tensor = field(init=False)
-    """(batch, longest, size) where the gradient has taken each blank"""
+    """(batch, longest, size) where the O-step has taken each blank"""
     memory: OptimiserState = field(init=False)
     start_state: Any = field(init=False)
     steps: Tensor = field(init=False)
@@ -88,7 +85,10 @@ class _Search:
         self.sentences = Padded(started.words, target.lengths)
         self.nll = token_nll(model, self.templates.context, self.sentences)
         self.vectors = model.word_vectors[self.sentences.ids]
+        self.gradient = torch.zeros_like(self.vectors)
         self.memory = OptimiserState.fresh(self.vectors)
+        self.stale = torch.ones_like(target.lengths, dtype=torch.bool)
+        self.settled = torch.zeros_like(target.ids, dtype=torch.bool)
         self.start_state = model.start(self.templates.context)
         self.steps = started.steps + target.lengths + 1
         totals = self.nll.sum(dim=1).tolist()
@@ -96,100 +96,152 @@ class _Search:
         fills = self.templates.fills(self.sentences.ids)
         self.seen = [{fill: total} for fill, total in zip(fills, totals, strict=True)]
 
+    def refill_all(self, active: Tensor) -> Tensor:
+        """Refill all blanks of the active sentences at once; returns (active) which of them changed."""
+        method = self.method
+        beams = refill(
+            method.model,
+            self.start_state.select(active),
+            self.templates.select(active),
+            Padded(self.sentences.ids[active], self.sentences.lengths[active]),
+            per_blank=method.settings.refill_width,
+            forbidden=method.forbidden,
+        )
+        self.steps[active] += beams.steps + GRADIENT_STEPS * (self.sentences.lengths[active] + 1)
+        if method.settings.n_best > 1:
+            self._remember(active, beams.words, beams.nll)
+        nll, best = beams.nll.min(dim=1)  # (active)
+        better = nll < self.nll[active].sum(dim=1) - TOLERANCE
+        changed = active[better]
+        self.sentences.ids[changed] = beams.words[better, best[better]]
+        self.vectors[changed] = method.model.word_vectors[self.sentences.ids[changed]]
+        self.stale[changed] = True
+        self._take_gradients(changed)
+        self._trace(active)
+        return better
+
     def round(self, active: Tensor) -> Tensor:
         """Visit every blank of the active sentences; returns (active) which of them changed."""
         model = self.method.model
+        if self.method.propose.takes_gradient:
+            self._take_gradients(active)
         blanks = self.templates.blanks[active]  # (active, longest)
-        last_blank = blanks.shape[1] - 1 - blanks.flip(1).int().argmax(dim=1)  # (active)
-        last = int(last_blank.max())
         changed = torch.zeros_like(active, dtype=torch.bool)
+        last_visited = torch.full_like(active, -1)  # (active)
         outputs, state = model.step(self.start_state.select(active), torch.full_like(active, model.first_token))
-        for position in range(last + 1):
-            here = blanks[:, position].nonzero().squeeze(1)  # (visited) into active
+        for position in range(blanks.shape[1]):
+            # A word that changes sends the search to all blanks of its sentence again, to those behind it in this round.
+            waiting = blanks[:, position:] & ~self.settled[active, position:]
+            if not waiting.any():
+                break
+            if position:
+                outputs, state = model.step(state, self.sentences.ids[active, position - 1])
+            here = waiting[:, 0].nonzero().squeeze(1)  # (visited) into active
             if len(here):
                 changed[here] |= self._visit(active[here], position, state.select(here), outputs[here])
-            if position < last:
-                outputs, state = model.step(state, self.sentences.ids[active, position])
-        self.steps[active] += last_blank + 1
+                last_visited[here] = position
+        self.steps[active] += last_visited + 1
+        self._trace(active)
+        return changed
+
+    def _trace(self, active: Tensor) -> None:
         for row in active.tolist():
             self.traces[row].append(float(self.nll[row].sum()))
-        return changed
+
+    def _take_gradients(self, rows: Tensor) -> None:
+        """Read sentences whose words have changed once more: their NLL, and what it would gain from every word's vector."""
+        rows = rows[self.stale[rows]]
+        if not len(rows):
+            return
+        sentences = Padded(self.sentences.ids[rows], self.sentences.lengths[rows])
+        self.nll[rows], self.gradient[rows] = word_gradients(
+            self.method.model, self.start_state.select(rows), sentences
+        )
+        self.steps[rows] += GRADIENT_STEPS * (sentences.lengths + 1)
+        self.stale[rows] = False
 
     def _visit(self, rows: Tensor, position: int, state: Any, outputs: Tensor) -> Tensor:
         """O-step and P-step at one blank of each row; returns (rows) which words changed."""
-        model, settings, words = self.method.model, self.method.settings, self.sentences.ids
+        method, words = self.method, self.sentences.ids
         suffix = Suffix.after(Padded(words[rows], self.sentences.lengths[rows]), position)
-        vectors = self.vectors[rows, position]  # (rows, size)
-        gradient = self._gradient(vectors, rows, state, suffix)
-        vectors = o_step(vectors, gradient, self.memory, rows, position, settings)
-        self.vectors[rows, position] = vectors
-
-        candidates = nearest(
-            vectors,
-            model.word_vectors,
-            self.method.n_candidates,
-            distance=settings.distance,
-            forbidden=self.method.forbidden,
-        )
-        own_nll = -model.log_probabilities(outputs).gather(1, candidates)  # (rows, candidates)
+        if method.propose.takes_o_step:
+            self._o_step(rows, position, state, suffix)
+        else:
+            # A proposal by a gradient from before the last change deserves another one.
+            self.settled[rows, position] = ~self.stale[rows] if method.propose.takes_gradient else True
+        log_probabilities = method.model.log_probabilities(outputs)  # (rows, vocabulary)
+        visit = Visit(log_probabilities, self.vectors[rows, position], self.gradient[rows, position])
+        candidates = method.propose(visit)  # (rows, candidates)
+        own_nll = -log_probabilities.gather(1, candidates)  # (rows, candidates)
         # The current word is a candidate too, but what it makes of the sentence is known. A forbidden word is one only if the
         # vector has gone where no number reaches.
-        excluded = (candidates == words[rows, position][:, None]) | self.method.forbidden[candidates]
+        excluded = (candidates == words[rows, position][:, None]) | method.forbidden[candidates]
         own_nll.masked_fill_(excluded, float("inf"))
-        incumbent = self.nll[rows, position:].sum(dim=1)  # (rows)
-        scored = score_candidates(model, state, candidates, own_nll, suffix, bound=self._bound(rows, incumbent))
+        incumbent = self.nll[rows, position : position + 1 + suffix.targets.shape[1]]  # (rows, longest + 2)
+        n_best = method.settings.n_best
+        scored = score_candidates(
+            method.model,
+            state,
+            candidates,
+            own_nll,
+            suffix,
+            limits=limits_within(incumbent, self._bound(rows, position), method.settings.margin),
+            budget=method.budget,
+            only_best=n_best == 1,
+        )
         self.steps[rows] += scored.steps
-        return self._keep_best(rows, position, candidates, own_nll, scored, incumbent)
+        if n_best > 1:
+            sentences = words[rows][:, None].repeat(1, candidates.shape[1], 1)  # (rows, candidates, longest)
+            sentences[:, :, position] = candidates
+            self._remember(rows, sentences, scored.totals + self.nll[rows, :position].sum(dim=1, keepdim=True))
+        return self._keep_best(rows, position, candidates, own_nll, scored)
 
-    def _gradient(self, vectors: Tensor, rows: Tensor, state: Any, suffix: Suffix) -> Tensor:
-        """Of the mean NLL and the penalties, (rows, size); words before the blank do not depend on its vector."""
-        model = self.method.model
+    def _o_step(self, rows: Tensor, position: int, state: Any, suffix: Suffix) -> None:
+        """Move the vectors of one blank each against the gradient of the mean NLL and the penalties."""
+        model, settings = self.method.model, self.method.settings
+        vectors = self.vectors[rows, position]  # (rows, size)
         with gradients():
             inputs = vectors.clone().requires_grad_()
+            # Words before the blank do not depend on its vector.
             read = torch.cat([inputs[:, None], model.word_vectors[suffix.words]], dim=1)  # (rows, longest + 1, size)
             outputs, _ = model.run(state, read)
             loss = model.nll(outputs[suffix.mask], suffix.targets[suffix.mask]).total
             gradient = input_gradient(loss, inputs)
         self.steps[rows] += GRADIENT_STEPS * suffix.lengths
         gradient = gradient / (self.sentences.lengths[rows] + 1)[:, None]
-        return gradient + penalty_gradient(vectors, model.word_vectors, self.method.settings)
+        gradient = gradient + penalty_gradient(vectors, model.word_vectors, settings)
+        self.vectors[rows, position] = o_step(vectors, gradient, self.memory, rows, position, settings)
 
-    def _bound(self, rows: Tensor, incumbent: Tensor) -> Tensor:
+    def _bound(self, rows: Tensor, position: int) -> Tensor:
         """(rows) what a candidate's part of the sentence, from the blank on, must stay below to be of interest."""
         n_best = self.method.settings.n_best
         if n_best == 1:
-            return incumbent - TOLERANCE
+            return self.nll[rows, position:].sum(dim=1) - TOLERANCE
         worst = [
             sorted(seen.values())[n_best - 1] if len(seen) >= n_best else float("inf")
             for seen in (self.seen[row] for row in rows.tolist())
         ]
-        prefix = self.nll[rows].sum(dim=1) - incumbent  # (rows)
-        return torch.tensor(worst, dtype=incumbent.dtype, device=incumbent.device) - prefix
+        return self.nll.new_tensor(worst) - self.nll[rows, :position].sum(dim=1)
 
-    def _keep_best(
-        self, rows: Tensor, position: int, candidates: Tensor, own_nll: Tensor, scored: Scored, incumbent: Tensor
-    ) -> Tensor:
-        if self.method.settings.n_best > 1:
-            self._remember(rows, position, candidates, scored, incumbent)
+    def _keep_best(self, rows: Tensor, position: int, candidates: Tensor, own_nll: Tensor, scored: Scored) -> Tensor:
         totals, best = scored.totals.min(dim=1)  # (rows)
-        better = totals < incumbent - TOLERANCE
+        better = totals < self.nll[rows, position:].sum(dim=1) - TOLERANCE
         best, changed = best[better], rows[better]
         word = candidates[better, best]  # (changed)
         self.sentences.ids[changed, position] = word
         self.vectors[changed, position] = self.method.model.word_vectors[word]
         self.nll[changed, position] = own_nll[better, best]
-        suffix_nll = scored.suffix_nll[better, best]  # (changed, longest + 1)
-        self.nll[changed, position + 1 : position + 1 + suffix_nll.shape[1]] = suffix_nll
+        self.nll[changed, position + 1 : position + 1 + scored.suffix_nll.shape[1]] = scored.suffix_nll[better]
+        self.stale[changed] = True
+        self.settled[changed] = False
         return better
 
-    def _remember(self, rows: Tensor, position: int, candidates: Tensor, scored: Scored, incumbent: Tensor) -> None:
-        """Every whole sentence that was scored may be one of the n best."""
-        totals = scored.totals + (self.nll[rows].sum(dim=1) - incumbent)[:, None]  # (rows, candidates) whole sentences
+    def _remember(self, rows: Tensor, sentences: Tensor, nll: Tensor) -> None:
+        """Of whole sentences (rows, several, longest) with their NLL (rows, several), those that may be among the n best."""
         for place, row in enumerate(rows.tolist()):
-            words = self.sentences.ids[row].clone()
-            for number in totals[place].isfinite().nonzero().squeeze(1).tolist():
-                words[position] = candidates[place, number]
-                self.seen[row][tuple(words[self.templates.blanks[row]].tolist())] = float(totals[place, number])
+            blanks = self.templates.blanks[row]
+            for number in nll[place].isfinite().nonzero().squeeze(1).tolist():
+                self.seen[row][tuple(sentences[place, number, blanks].tolist())] = float(nll[place, number])
             best = sorted(self.seen[row].items(), key=lambda item: item[1])
             self.seen[row] = dict(best[: self.method.settings.n_best])
 

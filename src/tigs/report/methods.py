@@ -14,6 +14,7 @@ LABELS = {
     "mask-seq2seq": "Mask-Seq2Seq",
     "mask-selfattn": "Mask-Self-attn",
     "tigs": "TIGS",
+    "tigs-plus": "TIGS-plus",
 }
 TASK_LABELS = {"dialog": "Dialog", "poetry": "Poetry", "aprc": "APRC"}
 

@@ -42,12 +42,12 @@ _STYLES = {
     "mask-seq2seq": Style(Ink("mask-seq2seq", "#ddaa22", "#e6b93f"), "P"),
     "mask-selfattn": Style(Ink("mask-selfattn", "#cc79a7", "#d88fb8"), "X"),
     "tigs": Style(Ink("tigs", "#d55e00", "#f27a1a"), "*"),
+    "tigs-plus": Style(Ink("tigs-plus", "#882255", "#d0608f"), "h"),
 }
 _FURTHER = (
-    Style(Ink("further-1", "#882255", "#d0608f"), "h"),
-    Style(Ink("further-2", "#661100", "#c97a62"), "p"),
-    Style(Ink("further-3", "#999933", "#b5b54a"), "<"),
-    Style(Ink("further-4", "#000000", "#ffffff"), ">"),
+    Style(Ink("further-1", "#661100", "#c97a62"), "p"),
+    Style(Ink("further-2", "#999933", "#b5b54a"), "<"),
+    Style(Ink("further-3", "#000000", "#ffffff"), ">"),
 )
 INKS = (TEXT, MUTED, GRID, *(style.ink for style in (*_STYLES.values(), *_FURTHER)))
 

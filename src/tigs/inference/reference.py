@@ -1,7 +1,7 @@
 """TIGS as the original code does it: one sentence, every candidate read over the whole sentence, nothing kept, nothing left out.
 
-The yardstick of the fast one, for its answers and for its speed. It differs from the original where DESIGN does: special tokens
-are no candidates, and a word must be better by more than rounding to replace another.
+The yardstick of the fast one, for its answers and for its speed. It differs from the original in two things: special tokens are
+no candidates, and a word must be better by more than rounding to replace another.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tigs.config import MethodConfig
-from tigs.data.batch import pad
+from tigs.data.batch import Padded, pad
 from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID, UNK_ID
+from tigs.inference.gradient import search_mode
+from tigs.inference.interfaces import FillResult, Templates
+from tigs.inference.start import Start
 from tigs.inference.tigs import GRADIENT_STEPS, TOLERANCE
 from tigs.models.seq2seq import Seq2Seq
 
@@ -76,6 +79,27 @@ def reference_tigs(
     return Reference(tuple(words[blanks].tolist()), float(nll), n_rounds, n_model_steps)
 
 
+class ReferenceTigs:
+    """The same as a method among others: it starts from their start, then goes through the sentences one by one."""
+
+    def __init__(self, network: Seq2Seq, start: Start, settings: MethodConfig) -> None:
+        self.network, self.start, self.settings = network, start, settings
+
+    def fill(self, templates: Templates) -> list[FillResult]:
+        """One sentence after the other."""
+        with search_mode():
+            started = self.start(templates)
+        contexts, targets = _unpadded(templates.context), _unpadded(templates.target)
+        results = []
+        for context, target, start_words, n_start_steps in zip(
+            contexts, targets, templates.fills(started.words), started.steps.tolist(), strict=True
+        ):
+            found = reference_tigs(self.network, context, target, start_words, self.settings)
+            n_steps = n_start_steps + found.n_model_steps
+            results.append(FillResult(found.fill, found.nll, rounds=found.n_rounds, model_steps=n_steps))
+        return results
+
+
 def token_nll(network: Seq2Seq, context_ids: Sequence[int], vectors: Tensor, words: Tensor) -> Tensor:
     """NLL (sentences, length + 1) of each word and of `</s>`, where `vectors` (sentences, length, hidden) are read."""
     n_sentences = len(words)
@@ -84,6 +108,10 @@ def token_nll(network: Seq2Seq, context_ids: Sequence[int], vectors: Tensor, wor
     outputs, _ = network.run(state, torch.cat([start, vectors], dim=1))
     targets = torch.cat([words, torch.full((n_sentences, 1), END_ID)], dim=1)  # (sentences, length + 1)
     return F.cross_entropy(network.projection(outputs).transpose(1, 2), targets, reduction="none")
+
+
+def _unpadded(padded: Padded) -> list[list[int]]:
+    return [row[:length].tolist() for row, length in zip(padded.ids, padded.lengths, strict=True)]
 
 
 def _optimiser(vector: Tensor, settings: MethodConfig) -> torch.optim.Optimizer:

@@ -1,0 +1,44 @@
+"""Refill all blanks of a sentence at once, by a beam that looks at the words to come.
+
+A plain beam knows nothing of what stands behind a blank. Here the sentence is already filled, and the gradient of the *known*
+words' NLL with respect to each input says, to first order, what another word would do to all known words behind it. (The
+words in other blanks do not count: they will be chosen anew.) A hypothesis is chosen by what it has paid and this estimate for
+its newest word; what it pays later is then its own. So whole runs of blanks are filled together with what follows them, where
+one-word moves get stuck and a plain beam is blind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from tigs.data.batch import Padded
+from tigs.inference.beam import Beams, beam_search
+from tigs.inference.interfaces import SequenceModel, Templates
+from tigs.inference.score import word_gradients
+
+
+def refill(
+    model: SequenceModel, state: Any, templates: Templates, sentences: Padded, *, per_blank: int, forbidden: Tensor
+) -> Beams:
+    """The best fills found; one reading with gradients, and a beam.
+
+    Args:
+        model: the searched model.
+        state: before the first token, one row per sentence.
+        templates: what is refilled.
+        sentences: as they are filled now.
+        per_blank: hypotheses kept for every blank of a sentence; the more are open, the more ways there are.
+        forbidden: (vocabulary) words that may not be filled in.
+    """
+    known = F.pad(~templates.blanks, (0, 1), value=True)  # (batch, longest + 1) `</s>` is known too
+    _, gradient = word_gradients(model, state, sentences, counted=known)  # (batch, longest, size)
+
+    def gain(rows: Tensor, position: int) -> Tensor:
+        # What the current word itself stands for is the same for all hypotheses of a sentence and chooses nothing.
+        return -(gradient[rows, position] @ model.word_vectors.t())  # (rows, vocabulary)
+
+    widths = per_blank * templates.blanks.sum(dim=1)  # (batch)
+    return beam_search(model, state, templates, width=widths, forbidden=forbidden, guide=gain)

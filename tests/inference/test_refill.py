@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tigs.data.batch import pad
+from tigs.data.special import BLANK_ID
+from tigs.inference.beam import beam_search
+from tigs.inference.gradient import search_mode
+from tigs.inference.refill import refill
+
+from .markov import WORDS, Markov, random_markov, slopes
+from .worlds import FORBIDDEN, Case, by_nll, small_cases, some_fills, together
+
+SEEDS = st.integers(0, 10**6)
+
+
+class Misleading(Markov):
+    """Who comes with vectors instead of words is told something else, so that gradients say nothing of this chain."""
+
+    def __init__(self, seed, *, scale):
+        super().__init__(random_markov(seed).transitions)
+        self.other, self.scale = random_markov(seed + 1), scale
+
+    def run(self, state, tokens):
+        if not tokens.is_floating_point():
+            return super().run(state, tokens)
+        outputs, after = self.other.run(state, tokens)
+        return self.scale * outputs, after
+
+
+def refilled(model, cases, fills, *, per_blank):
+    templates = together(cases)
+    state = model.start(templates.context)
+    sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
+    with search_mode():
+        return refill(model, state, templates, sentences, per_blank=per_blank, forbidden=FORBIDDEN)
+
+
+def beam(model, cases, *, per_blank, **options):
+    """As many hypotheses as a refill has."""
+    templates = together(cases)
+    widths = torch.tensor([per_blank * case.n_blanks for case in cases])
+    return beam_search(model, model.start(templates.context), templates, width=widths, forbidden=FORBIDDEN, **options)
+
+
+def with_blanks(most_blanks):
+    """Sentences without any may stand beside others."""
+    return small_cases(most_blanks).filter(lambda cases: any(case.n_blanks for case in cases))
+
+
+@given(SEEDS, with_blanks(2), st.sampled_from([0.0, 1.0, 100.0]))
+@settings(max_examples=20)
+def test_as_wide_as_there_are_fills_it_is_exhaustive_whatever_the_gradient_says(seed, cases, scale):
+    model = Misleading(seed, scale=scale)
+    beams = refilled(model, cases, some_fills(cases, seed), per_blank=len(WORDS) ** 2)
+    nll, best = beams.nll.min(dim=1)
+    for row, case in enumerate(cases):
+        expected, fill = by_nll(model, case)[0]
+        assert nll[row].item() == pytest.approx(expected)
+        assert beams.words[row, best[row], : len(case.template)].tolist() == case.filled(fill)
+
+
+@given(SEEDS, with_blanks(5), st.integers(1, 4))
+@settings(max_examples=20)
+def test_without_a_gradient_it_is_the_plain_beam(seed, cases, per_blank):
+    model = Misleading(seed, scale=0.0)
+    found = refilled(model, cases, some_fills(cases, seed), per_blank=per_blank)
+    assert all(torch.equal(*pair) for pair in zip(found, beam(model, cases, per_blank=per_blank), strict=True))
+
+
+@given(SEEDS, with_blanks(5), st.integers(1, 4))
+@settings(max_examples=15)
+def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(seed, cases, per_blank):
+    """To first order, by finite differences; what stands in other blanks does not count."""
+    model, fills = random_markov(seed), some_fills(cases, seed)
+    gains = torch.zeros(len(cases), max(len(case.template) for case in cases), len(FORBIDDEN), dtype=torch.double)
+    for row, (case, fill) in enumerate(zip(cases, fills, strict=True)):
+        known = [*(token != BLANK_ID for token in case.template), True]
+        for place in range(len(case.template)):
+            for word, slope in slopes(model, case.context, case.filled(fill), place, counted=known).items():
+                gains[row, place, word] = -slope
+    found = refilled(model, cases, fills, per_blank=per_blank)
+    guided = beam(model, cases, per_blank=per_blank, guide=lambda rows, place: gains[rows, place])
+    assert torch.equal(found.words, guided.words)
+    torch.testing.assert_close(found.nll, guided.nll)
+
+
+def test_chosen_templates_keep_their_place_and_their_words():
+    templates = together([Case("a", [7, 8], [BLANK_ID, 6]), Case("b", [], [5]), Case("c", [9], [5, BLANK_ID, 7])])
+    chosen = templates.select(torch.tensor([2, 0]))
+    assert chosen.ids == ("c", "a")
+    assert chosen.context.ids.tolist() == [[9, 0], [7, 8]]
+    assert chosen.target.ids.tolist() == [[5, BLANK_ID, 7], [BLANK_ID, 6, 0]]
+    assert [padded.lengths.tolist() for padded in (chosen.context, chosen.target)] == [[1, 2], [3, 2]]
