@@ -43,6 +43,12 @@ def _bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--coordinate-templates", type=int, default=200, metavar="N", help="on which every word is tried (200)"
     )
+    parser.add_argument(
+        "--exact", type=int, default=0, metavar="N", help="sentences with 1, 2 and 3 blanks to prove the optimum of"
+    )
+    parser.add_argument(
+        "--exact-steps", type=int, default=200_000, metavar="N", help="after which a proof is given up (200000)"
+    )
     parser.add_argument("--growth", action="store_true", help="how cost grows with vocabulary, length, blanks and K")
     parser.add_argument("--plot", metavar="PATH", help="PNG of NLL against seconds; beside the JSON if not given")
 

@@ -164,7 +164,7 @@ def test_a_mistake_is_one_line(tigs, words, options, said):
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(tigs, words, tmp_path):
     (tmp_path / "in the way").write_text("")
     ran = tigs("bench", "search", *words("forward"), *FEW, "--json", tmp_path / "in the way/out.json")
-    assert "out.json: cannot write the figures" in refused(ran)
+    assert "out.json: cannot be written" in refused(ran)
 
 
 def test_there_is_nothing_else_to_measure(tigs):

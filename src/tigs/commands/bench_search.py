@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +16,8 @@ from tigs.config import METHODS, Config, compose, to_plain
 from tigs.console import print_json, print_table, print_text, say
 from tigs.data.prepare import PreparedData, prepare
 from tigs.data.test_sets import TestItem, TestSet
-from tigs.errors import ConfigError, EvaluationError, disk_errors
+from tigs.errors import ConfigError
+from tigs.evaluation.whole_file import whole_file, write_text
 from tigs.inference.benchmark import (
     BATCH_SIZE,
     CHECK_MARGIN,
@@ -31,6 +31,7 @@ from tigs.inference.benchmark import (
     measure,
     warm_up,
 )
+from tigs.inference.gaps import Gap, measure_gaps
 from tigs.inference.growth import Growth, Sentence, measure_growth
 from tigs.inference.interfaces import SequenceModel
 from tigs.inference.methods import models_of
@@ -55,7 +56,12 @@ def run_search(config: Config, options: argparse.Namespace) -> None:
     models = _load(words, prepared, [item for test_set in test_sets for item in test_set.items])
     networks = {name: model.network for name, model in models.items()}
     runners = make_runners(words, networks, seed=config.seed)
-    document: dict[str, Any] = {"about": _about(config, prepared, models, runners, limits), "cells": [], "growth": []}
+    document: dict[str, Any] = {
+        "about": _about(config, prepared, models, runners, limits),
+        "cells": [],
+        "gaps": [],
+        "growth": [],
+    }
     _announce(document["about"])
     _write(document, options)
     cells = [make_cell(test_set, prepared.vocabulary, limits) for test_set in test_sets]
@@ -67,6 +73,13 @@ def run_search(config: Config, options: argparse.Namespace) -> None:
         _write(document, options)
         if options.json is not True:
             _print_cell(cell.name, figures)
+    if options.exact:
+        sentences = _sentences(test_sets[0], prepared)[: options.exact]
+        gaps = measure_gaps(runners, networks[FORWARD], sentences, max_steps=options.exact_steps)
+        document["gaps"] = [asdict(gap) for gap in gaps]
+        _write(document, options)
+        if options.json is not True:
+            _print_gaps(gaps)
     if options.growth:
         growths = measure_growth(runners, networks, _sentences(test_sets[0], prepared), seed=config.seed)
         document["growth"] = [asdict(growth) for growth in growths]
@@ -77,22 +90,18 @@ def run_search(config: Config, options: argparse.Namespace) -> None:
 
 
 def write_document(document: dict[str, Any], path: Path) -> None:
-    """As a file that is whole, whenever the command is interrupted."""
-    with _write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.unfinished")
-        unfinished.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        unfinished.replace(path)
-
-
-def _write_errors(path: Path) -> AbstractContextManager[None]:
-    return disk_errors(
-        EvaluationError, f"{path}: cannot write the figures", remedy="Make room there, or name another file"
-    )
+    """Figures as a file of JSON."""
+    write_text(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def _limits(options: argparse.Namespace) -> Limits:
-    for name, least in (("templates", 1), ("templates-slow", 1), ("coordinate-templates", 0)):
+    for name, least in (
+        ("templates", 1),
+        ("templates-slow", 1),
+        ("coordinate-templates", 0),
+        ("exact", 0),
+        ("exact-steps", 1),
+    ):
         value = getattr(options, name.replace("-", "_"))
         if value < least:
             raise ConfigError(f"--{name} {value} is not allowed", remedy=f"It must be at least {least}")
@@ -186,10 +195,8 @@ def _finish(document: dict[str, Any], options: argparse.Namespace) -> None:
     """The picture, and where everything is."""
     plot = options.plot or (str(Path(options.json).with_suffix(".png")) if isinstance(options.json, str) else None)
     if plot:
-        path = Path(plot)
-        with _write_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_search_front(document, path)
+        with whole_file(Path(plot)) as unfinished:
+            save_search_front(document, unfinished)
     if options.json is True:
         print_json(document)
     elif plot:
@@ -215,6 +222,21 @@ def _print_cell(name: str, figures: Sequence[Figures]) -> None:
         rows.append([*row, f"{one.equal_to_reference:.1%}", optimum])
     title = f"{name}: per sentence steps and seconds, per token NLL under the forward model"
     print_table(title, [*header, "same fill", "at optimum"], rows)
+
+
+def _print_gaps(gaps: Sequence[Gap]) -> None:
+    rows = [
+        (
+            gap.n_blanks,
+            gap.variant,
+            f"{gap.n_proven} of {gap.n}",
+            "" if gap.at_optimum is None else f"{gap.at_optimum:.1%}",
+            "" if gap.nll_above is None else f"{gap.nll_above:.4f}",
+        )
+        for gap in gaps
+    ]
+    header = ("blanks", "variant", "optimum proven", "found by it", "nats above it")
+    print_table("the global optimum: of the sentences where it is proven", header, rows)
 
 
 def _print_growth(growths: Sequence[Growth]) -> None:

@@ -1,0 +1,73 @@
+"""How far each search stays from the global optimum, where an exact solver can prove it: few blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from torch import nn
+
+from tigs.inference.benchmark import Runner, forbidden
+from tigs.inference.coordinate import whole_sentences
+from tigs.inference.exact import solve
+from tigs.inference.growth import Sentence, make_templates
+from tigs.inference.interfaces import SequenceModel
+from tigs.inference.score import sentence_nll
+from tigs.inference.tigs import TOLERANCE
+from tigs.progress import track
+
+N_BLANKS = (1, 2, 3)
+# Whose answers are compared; the first of them gives the solver its first bound.
+VARIANTS = ("tigs-plus", "exact", "margin", "greedy", "beam-5", "beam-40", "beam-200", "birnn-gsn", "birnn-bibs")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One variant on sentences with a number of blanks. Only sentences whose optimum is proven count."""
+
+    n_blanks: int
+    variant: str
+    n: int
+    """sentences"""
+    n_proven: int
+    at_optimum: float | None
+    """share of the proven ones; None if there are none"""
+    nll_above: float | None
+    """mean, in nats over the whole sentence"""
+
+
+def measure_gaps(
+    runners: Sequence[Runner], network: nn.Module, sentences: Sequence[Sentence], *, max_steps: int
+) -> list[Gap]:
+    """All variants on the sentences with one, two and three blanks at random places.
+
+    Args:
+        runners: those of `VARIANTS` are measured.
+        network: the forward model.
+        sentences: without blanks.
+        max_steps: model steps after which the solver gives up a sentence.
+    """
+    model = cast(SequenceModel, network)
+    own = sorted(
+        (one for one in runners if one.variant.name in VARIANTS), key=lambda one: VARIANTS.index(one.variant.name)
+    )
+    gaps = []
+    for n_blanks in N_BLANKS:
+        templates = make_templates([one for one in sentences if len(one.words) >= n_blanks], n_blanks=n_blanks)
+        fills = {one.variant.name: [result.fill for result in one.infiller.fill(templates)] for one in own}
+        first = fills[own[0].variant.name]
+        optima = []
+        for row in track(range(len(first)), f"{n_blanks} blanks: proving optima"):
+            part = templates.part(row, row + 1)
+            optima += solve(
+                model, part, [first[row]], forbidden=forbidden(network, own[0].settings), max_steps=max_steps
+            )
+        for name, answers in fills.items():
+            nll = sentence_nll(model, templates.context, whole_sentences(templates, answers)).tolist()
+            above = [value - best.nll for value, best in zip(nll, optima, strict=True) if best.proven]
+            # The solver's optimum is one up to TOLERANCE, and so is every NLL.
+            hits = sum(value < 2 * TOLERANCE for value in above)
+            n = len(above)
+            gaps.append(Gap(n_blanks, name, len(answers), n, hits / n if n else None, sum(above) / n if n else None))
+    return gaps
