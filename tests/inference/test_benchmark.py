@@ -116,7 +116,7 @@ def test_fills_that_variants_share_are_checked_once(worlds, prepared, chosen_set
     first = cell.batches[0].ids
     asked = []
 
-    def check(model, templates, fills, *, forbidden):
+    def check(model, templates, fills, *, forbidden, margin):
         asked.extend(templates.ids)
         return [True] * len(fills)
 
