@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
-from tigs.config import METHODS, compose
+from tigs.config import METHODS
 from tigs.inference.benchmark import VARIANTS
-from tigs.inference.required import checkpoint_path
 
 QUICK = ("method.max_rounds=2", "method.n_candidates=8")
 FEW = ("--templates", "4", "--templates-slow", "2", "--coordinate-templates", "3")
@@ -17,16 +15,11 @@ EXISTING = [variant.name for variant in VARIANTS if variant.method in METHODS]
 
 
 @pytest.fixture
-def words(trained, tmp_path):
-    """Settings that find tiny trained models in a folder of the test's own, under a profile."""
+def words(trained_words):
+    """Few rounds and candidates."""
 
     def make(*models, profile="small"):
-        own = trained("poetry", *(models or ["forward"]))
-        for name in models:
-            target = tmp_path / f"runs/poetry/{profile}/models/{name}"
-            target.mkdir(parents=True)
-            shutil.copy(checkpoint_path(compose(own), name), target)
-        return [*own, *QUICK, f"output_dir={tmp_path / 'runs'}"]
+        return trained_words(*QUICK, models=models, profile=profile)
 
     return make
 

@@ -21,21 +21,6 @@ def _no_wandb(monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "disabled")
 
 
-@pytest.fixture
-def words(trained, tmp_path):
-    """Settings that find tiny trained models in a folder of the test's own."""
-
-    def make(*more, models=("forward", "evaluator")):
-        own = trained("poetry", *models)
-        for name in models:
-            target = tmp_path / f"runs/poetry/small/models/{name}"
-            target.mkdir(parents=True)
-            shutil.copy(checkpoint_path(compose(own), name), target)
-        return [*own, f"output_dir={tmp_path / 'runs'}", *more]
-
-    return make
-
-
 def plain_figures(path):
     """Written out again, from the file alone."""
     lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
@@ -46,8 +31,8 @@ def plain_figures(path):
     return len(lines), means
 
 
-def test_all_methods_are_run_with_their_own_settings_and_finished_ones_are_left_alone(tigs, words):
-    made = [*words(models=MODELS), *QUICK, "eval.limit=3"]
+def test_all_methods_are_run_with_their_own_settings_and_finished_ones_are_left_alone(tigs, trained_words):
+    made = [*trained_words(models=MODELS), *QUICK, "eval.limit=3"]
     # The last word about the method counts.
     ran = tigs("eval", *made, "method=tigs", "method=all", "--json")
     assert ran.code == 0, ran.err
@@ -79,8 +64,8 @@ def test_all_methods_are_run_with_their_own_settings_and_finished_ones_are_left_
     assert f"predictions: {folder}\n" in ran.out
 
 
-def test_six_sets_of_a_method_without_a_model(tigs, words):
-    made = words("method=template", models=("evaluator",))
+def test_six_sets_of_a_method_without_a_model(tigs, trained_words):
+    made = trained_words("method=template", models=("evaluator",))
     document = json.loads(tigs("eval", *made, "--json").out)
     names = ["random-25", "middle-25", "random-50", "middle-50", "random-75", "middle-75"]
     assert [own["set_name"] for own in document["metrics"]] == names
@@ -102,8 +87,10 @@ def refused(ran):
     return last
 
 
-def test_all_missing_models_are_named_with_the_commands_that_make_them(tigs, words, tmp_path):
-    made = words("method=all", "vocabulary.size=300", f"data.cache_dir={tmp_path / 'my cache'}", models=["backward"])
+def test_all_missing_models_are_named_with_the_commands_that_make_them(tigs, trained_words, tmp_path):
+    made = trained_words(
+        "method=all", "vocabulary.size=300", f"data.cache_dir={tmp_path / 'my cache'}", models=["backward"]
+    )
     line = refused(tigs("eval", *made))
     missing = ["forward", "birnn", "mask-seq2seq", "mask-selfattn", "evaluator"]
     assert f"not trained yet: {', '.join(missing)} (in {tmp_path / 'runs/poetry/small/models'})" in line
@@ -132,20 +119,20 @@ def change_description(path, change):
     torch.save(checkpoint, path)
 
 
-def test_a_checkpoint_of_another_task_is_refused(tigs, words, trained):
-    made = words("method=tigs")
+def test_a_checkpoint_of_another_task_is_refused(tigs, trained_words, trained):
+    made = trained_words("method=tigs")
     foreign = checkpoint_path(compose(trained("aprc", "forward")), "forward")
     shutil.copy(foreign, checkpoint_path(compose(made), "forward"))
     assert "the model forward of the task aprc, not forward of poetry" in refused(tigs("eval", *made))
 
 
-def test_a_checkpoint_of_other_data_is_refused(tigs, words):
-    assert "its vocabulary of" in refused(tigs("eval", *words("data.sample_seed=5")))
+def test_a_checkpoint_of_other_data_is_refused(tigs, trained_words):
+    assert "its vocabulary of" in refused(tigs("eval", *trained_words("data.sample_seed=5")))
 
 
 @pytest.mark.parametrize("kind", ["target", "context"])
-def test_a_template_longer_than_the_model_was_trained_for_is_refused(tigs, words, kind):
-    made = words("method=tigs")
+def test_a_template_longer_than_the_model_was_trained_for_is_refused(tigs, trained_words, kind):
+    made = trained_words("method=tigs")
     path = checkpoint_path(compose(made), "forward")
     change_description(path, lambda description: description["config"]["data"].update({f"max_{kind}_length": 5}))
     line = refused(tigs("eval", *made))
@@ -153,20 +140,20 @@ def test_a_template_longer_than_the_model_was_trained_for_is_refused(tigs, words
     assert f"data.max_{kind}_length=5" in line
 
 
-def test_more_candidates_than_words_are_refused(tigs, words):
-    line = refused(tigs("eval", *words("method=tigs", "method.n_candidates=5000")))
+def test_more_candidates_than_words_are_refused(tigs, trained_words):
+    line = refused(tigs("eval", *trained_words("method=tigs", "method.n_candidates=5000")))
     assert "method.n_candidates=5000 is more than the" in line
 
 
-def test_a_damaged_checkpoint_is_refused(tigs, words):
-    made = words("method=tigs")
+def test_a_damaged_checkpoint_is_refused(tigs, trained_words):
+    made = trained_words("method=tigs")
     path = checkpoint_path(compose(made), "forward")
     path.write_bytes(path.read_bytes()[:3000])
     assert f"{path}: not a TIGS checkpoint, or damaged" in refused(tigs("eval", *made))
 
 
-def test_no_number_is_refused_and_what_was_done_before_is_kept(tigs, words):
-    made = [*words("method=seq2seq-f", "eval.limit=2"), *QUICK]
+def test_no_number_is_refused_and_what_was_done_before_is_kept(tigs, trained_words):
+    made = [*trained_words("method=seq2seq-f", "eval.limit=2"), *QUICK]
     assert tigs("eval", *made).code == 0
     path = checkpoint_path(compose(made), "forward")
     whole = path.read_bytes()
@@ -178,8 +165,8 @@ def test_no_number_is_refused_and_what_was_done_before_is_kept(tigs, words):
     assert "finished before" in tigs("eval", *made).err
 
 
-def test_a_damaged_file_of_predictions_is_named(tigs, words):
-    made = [*words("method=seq2seq-f", "eval.limit=2"), *QUICK]
+def test_a_damaged_file_of_predictions_is_named(tigs, trained_words):
+    made = [*trained_words("method=seq2seq-f", "eval.limit=2"), *QUICK]
     assert tigs("eval", *made).code == 0
     path = predictions_folder(compose(made)) / "middle-50.jsonl"
     path.write_bytes(path.read_bytes()[:-30])
@@ -188,8 +175,8 @@ def test_a_damaged_file_of_predictions_is_named(tigs, words):
     assert tigs("eval", *made).code == 0
 
 
-def test_what_the_machine_or_the_disk_lacks_is_said_in_one_line(tigs, words, tmp_path):
-    made = [*words("method=seq2seq-f"), *QUICK]
+def test_what_the_machine_or_the_disk_lacks_is_said_in_one_line(tigs, trained_words, tmp_path):
+    made = [*trained_words("method=seq2seq-f"), *QUICK]
     assert "do not fit this machine" in refused(tigs("eval", *made, "trainer.accelerator=gpu"))
     (tmp_path / "runs/poetry/small/predictions").write_text("in the way")
     assert "cannot write the predictions" in refused(tigs("eval", *made))

@@ -16,27 +16,12 @@ from tigs.inference.sweep_results import read_results
 QUICK = ["method.max_rounds=1", "method.beam_width=1", "--templates", "3", "--cells", "random-50,middle-25"]
 
 
-@pytest.fixture
-def words(trained, tmp_path):
-    """Settings that find tiny trained models in a folder of the test's own."""
-
-    def make(*more, models=("forward", "evaluator")):
-        own = trained("poetry", *models)
-        for name in models:
-            target = tmp_path / f"runs/poetry/small/models/{name}"
-            target.mkdir(parents=True)
-            shutil.copy(checkpoint_path(compose(own), name), target)
-        return [*own, f"output_dir={tmp_path / 'runs'}", *more]
-
-    return make
-
-
 def stored(tmp_path, name):
     return read_results(tmp_path / f"runs/poetry/small/sweeps/{name}.json")
 
 
-def test_a_sweep_from_end_to_end(tigs, words, tmp_path):
-    made = [*words(), *QUICK, "method=tigs", "method.step_size=3,100", "method.n_candidates=1,5"]
+def test_a_sweep_from_end_to_end(tigs, trained_words, tmp_path):
+    made = [*trained_words(), *QUICK, "method=tigs", "method.step_size=3,100", "method.n_candidates=1,5"]
     ran = tigs("sweep", *made)
     assert ran.code == 0, ran.err
     title, _, header, _, *lines = ran.out.splitlines()
@@ -74,8 +59,8 @@ def test_a_sweep_from_end_to_end(tigs, words, tmp_path):
     assert [document["settings"][best]["words"]] == document["best"]
 
 
-def test_methods_side_by_side_one_at_a_time_under_a_name_without_an_evaluator(tigs, words, tmp_path):
-    made = words("method=seq2seq-f,seq2seq-b", models=["forward", "backward"])
+def test_methods_side_by_side_one_at_a_time_under_a_name_without_an_evaluator(tigs, trained_words, tmp_path):
+    made = trained_words("method=seq2seq-f,seq2seq-b", models=["forward", "backward"])
     ran = tigs("sweep", *made, *QUICK, "method.beam_width=2,3", "--one-at-a-time", "--name", "both")
     assert ran.code == 0, ran.err
     title, _, header, _, *lines = ran.out.splitlines()
@@ -101,8 +86,8 @@ def test_methods_side_by_side_one_at_a_time_under_a_name_without_an_evaluator(ti
     assert document["file"].endswith("sweeps/seq2seq-f+seq2seq-b.json")
 
 
-def test_unknown_words_are_counted_where_they_are_allowed(tigs, words, tmp_path):
-    made = [*words("method=seq2seq-f", models=["forward"]), *QUICK]
+def test_unknown_words_are_counted_where_they_are_allowed(tigs, trained_words, tmp_path):
+    made = [*trained_words("method=seq2seq-f", models=["forward"]), *QUICK]
     path = checkpoint_path(compose(made[: -len(QUICK)]), "forward")
     checkpoint = torch.load(path, weights_only=True)
     checkpoint["state_dict"]["model.projection.bias"][UNK_ID] += 100.0
@@ -112,8 +97,8 @@ def test_unknown_words_are_counted_where_they_are_allowed(tigs, words, tmp_path)
     assert [result.figures.unk_share for result in stored(tmp_path, "seq2seq-f")] == [0, 0, 1, 1]
 
 
-def test_all_six_cells_and_a_hundred_templates_unless_told_otherwise(tigs, words):
-    made = words("method=seq2seq-f", "method.beam_width=1", models=["forward"])
+def test_all_six_cells_and_a_hundred_templates_unless_told_otherwise(tigs, trained_words):
+    made = trained_words("method=seq2seq-f", "method.beam_width=1", models=["forward"])
     document = json.loads(tigs("sweep", *made, "--json").out)
     ((cells,),) = [[one["cells"] for one in document["settings"]]]
     assert list(cells) == ["random-25", "middle-25", "random-50", "middle-50", "random-75", "middle-75"]
@@ -156,29 +141,29 @@ def test_wrong_words_are_one_line(tigs, word, problem):
     assert ran.err.count("\n") == 1
 
 
-def test_wrong_cells_and_numbers_of_templates_are_one_line(tigs, words):
-    made = words(models=["forward"])
+def test_wrong_cells_and_numbers_of_templates_are_one_line(tigs, trained_words):
+    made = trained_words(models=["forward"])
     assert "there is no cell 'random-30'. Choose from: " in refused(tigs("sweep", *made, "--cells", "random-30"))
     assert "--templates 0 leaves nothing" in refused(tigs("sweep", *made, "--templates", "0"))
     assert tigs("sweep", *made, "--templates", "few").code == 2
 
 
-def test_all_missing_models_are_named_with_the_commands_that_make_them(tigs, words):
-    line = refused(tigs("sweep", *words("method=tigs,seq2seq-b,birnn-gsn", models=["backward"]), *QUICK))
+def test_all_missing_models_are_named_with_the_commands_that_make_them(tigs, trained_words):
+    line = refused(tigs("sweep", *trained_words("method=tigs,seq2seq-b,birnn-gsn", models=["backward"]), *QUICK))
     assert "not trained yet: forward, birnn (in " in line
     assert "MODEL=forward" in line
     assert "MODEL=birnn" in line
 
 
-def test_an_evaluator_of_other_data_is_refused(tigs, words, trained):
-    made = words("method=seq2seq-f")
+def test_an_evaluator_of_other_data_is_refused(tigs, trained_words, trained):
+    made = trained_words("method=seq2seq-f")
     foreign = checkpoint_path(compose(trained("aprc", "evaluator")), "evaluator")
     shutil.copy(foreign, checkpoint_path(compose(made), "evaluator"))
     assert "the model evaluator of the task aprc, not evaluator of poetry" in refused(tigs("sweep", *made, *QUICK))
 
 
-def test_no_number_is_refused(tigs, words):
-    made = words("method=seq2seq-f")
+def test_no_number_is_refused(tigs, trained_words):
+    made = trained_words("method=seq2seq-f")
     path = checkpoint_path(compose(made), "evaluator")
     checkpoint = torch.load(path, weights_only=True)
     checkpoint["state_dict"]["model.projection.bias"][:] = float("nan")
@@ -186,17 +171,17 @@ def test_no_number_is_refused(tigs, words):
     assert f"{path}: the evaluator gives a sentence an NLL that is no number" in refused(tigs("sweep", *made, *QUICK))
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_one_line(tigs, words, tmp_path):
-    made = words("method=seq2seq-f", models=["forward"])
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(tigs, trained_words, tmp_path):
+    made = trained_words("method=seq2seq-f", models=["forward"])
     (tmp_path / "runs/poetry/small/sweeps").write_text("in the way")
     assert "cannot write the results of the sweep" in refused(tigs("sweep", *made, *QUICK))
 
 
-def test_an_interruption_says_how_to_go_on(tigs, words, monkeypatch):
+def test_an_interruption_says_how_to_go_on(tigs, trained_words, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tigs.inference.module.InferenceModule.predict_step", interrupt)
-    ran = tigs("sweep", *words("method=seq2seq-f", models=["forward"]), *QUICK)
+    ran = tigs("sweep", *trained_words("method=seq2seq-f", models=["forward"]), *QUICK)
     assert ran.code == 130
     assert ran.err.endswith("The same command goes on from the last finished cell\ntigs sweep: interrupted\n")
