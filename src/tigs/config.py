@@ -136,7 +136,7 @@ class MethodConfig:
     allow_unk: bool = False
     """Whether `<unk>` may be filled in."""
     n_best: int = allowed(1, minimum=1)
-    """Distinct fills to return, best first."""
+    """Distinct fills to return, best first; fewer where the search has seen fewer, as a margin makes it."""
     max_rounds: int = allowed(50, minimum=0)
     """T: visits of every blank, by the methods that go round."""
     patience: int = allowed(1, minimum=1)
@@ -149,12 +149,12 @@ class MethodConfig:
     """Hypotheses of that beam, for every blank of the sentence."""
     proposal: str = allowed("nearest", choices=PROPOSALS)
     """Which words the P-step tries; `nearest` to the vector after the O-step is the paper's."""
-    n_candidates: float = allowed(0.01, above=0.0)
+    n_candidates: float = allowed(0.01, above=0.0, maximum=1e9)
     """K: candidates of the P-step; below 1 a share of the vocabulary."""
     margin: float = allowed(float("inf"), above=0.0)
     """A candidate is dropped when its NLL so far is this many nats above the current word's; inf drops only what cannot win."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
-    step_size: float = allowed(10.0, above=0.0)
+    step_size: float = allowed(10.0, above=0.0, maximum=1e9)
     """alpha of the O-step."""
     momentum: float = allowed(0.9, minimum=0.0, below=1.0)
     distance: str = allowed("euclidean", choices=("euclidean", "cosine"))

@@ -68,7 +68,7 @@ def test_a_row_shows_what_is_varied_and_its_words_make_it():
         labels[one_at_a_time] = [setting.label for setting in made]
     assert labels[False][0] == "method=tigs step_size=3 allow_unk=true"
     step_size = compose(["method=tigs"]).method.step_size
-    assert labels[True][0] == f"base: method=tigs step_size={step_size} allow_unk=false"
+    assert labels[True][0] == f"base: method=tigs step_size={step_size:g} allow_unk=false"
     assert labels[True][1] == "method=tigs step_size=3"
     (alone,) = sweep_settings(["method=seq2seq-b"], one_at_a_time=False)
     assert alone.label == "method=seq2seq-b"
@@ -104,3 +104,16 @@ def test_the_number_of_settings_is_bounded(monkeypatch):
 def test_a_word_that_cannot_be_is_named(word, problem):
     with pytest.raises(ConfigError, match=problem):
         sweep_settings([word], one_at_a_time=False)
+
+
+def test_what_is_printed_can_be_written_again():
+    words = ["method=tigs-plus", "method.refills=2", "method.n_candidates=8,16"]
+    for setting in sweep_settings(words, one_at_a_time=False):
+        assert compose(setting.words.split()).method == setting.config.method
+    assert sweep_settings(words, one_at_a_time=True)[0].label == "base: n_candidates=16"
+
+
+@pytest.mark.parametrize("one_at_a_time", [True, False])
+def test_a_mistyped_key_is_named(one_at_a_time):
+    with pytest.raises(ConfigError, match="stepsize"):
+        sweep_settings(["method.stepsize=1,2"], one_at_a_time=one_at_a_time)

@@ -31,7 +31,7 @@ from tigs.inference.benchmark import (
     measure,
     warm_up,
 )
-from tigs.inference.gaps import Gap, measure_gaps
+from tigs.inference.gaps import N_BLANKS, Gap, measure_gaps
 from tigs.inference.growth import Growth, Sentence, measure_growth
 from tigs.inference.interfaces import SequenceModel
 from tigs.inference.methods import models_of
@@ -74,7 +74,8 @@ def run_search(config: Config, options: argparse.Namespace) -> None:
         if options.json is not True:
             _print_cell(cell.name, figures)
     if options.exact:
-        sentences = _sentences(test_sets[0], prepared)[: options.exact]
+        sentences = [one for one in _sentences(test_sets[0], prepared) if len(one.words) >= max(N_BLANKS)]
+        sentences = sentences[: options.exact]
         gaps = measure_gaps(runners, networks[FORWARD], sentences, max_steps=options.exact_steps)
         document["gaps"] = [asdict(gap) for gap in gaps]
         _write(document, options)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 # Tokens of all rows together. On a CPU few enough that the likeliest candidates are known before the others are read, and many
 # enough that products stay large.
-DEFAULT_TOKENS = 2**14
+DEFAULT_TOKENS = 2**15
 
 
 class TokenBudget:
@@ -34,4 +34,5 @@ class TokenBudget:
 
 def _out_of_memory(error: RuntimeError) -> bool:
     # The CPU's allocator has no exception type of its own.
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    told = ("can't allocate memory", "not enough memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in told)

@@ -61,6 +61,7 @@ def at_coordinate_optimum(
                     suffix,
                     limits=limits_within(nll[rows, position : position + 1 + suffix.targets.shape[1]], bound, margin),
                     budget=budget,
+                    context_length=templates.context.ids.shape[1],
                 )
                 optimal[rows] = (scored.totals >= bound[:, None]).all(dim=1)
             outputs, state = model.step(state, sentences.ids[:, position])

@@ -19,7 +19,7 @@ from tigs.progress import track
 
 N_BLANKS = (1, 2, 3)
 # Whose answers are compared; the first of them gives the solver its first bound.
-VARIANTS = ("tigs-plus", "exact", "margin", "greedy", "beam-5", "beam-40", "beam-200", "birnn-gsn", "birnn-bibs")
+MEASURED = ("tigs-plus", "exact", "margin", "greedy", "beam-5", "beam-40", "beam-200", "birnn-gsn", "birnn-bibs")
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ def measure_gaps(
     """All variants on the sentences with one, two and three blanks at random places.
 
     Args:
-        runners: those of `VARIANTS` are measured.
+        runners: those of `MEASURED` are measured.
         network: the forward model.
-        sentences: without blanks.
+        sentences: without blanks, of at least three words.
         max_steps: model steps after which the solver gives up a sentence.
     """
     model = cast(SequenceModel, network)
     own = sorted(
-        (one for one in runners if one.variant.name in VARIANTS), key=lambda one: VARIANTS.index(one.variant.name)
+        (one for one in runners if one.variant.name in MEASURED), key=lambda one: MEASURED.index(one.variant.name)
     )
     gaps = []
     for n_blanks in N_BLANKS:
-        templates = make_templates([one for one in sentences if len(one.words) >= n_blanks], n_blanks=n_blanks)
+        templates = make_templates(sentences, n_blanks=n_blanks)
         fills = {one.variant.name: [result.fill for result in one.infiller.fill(templates)] for one in own}
         first = fills[own[0].variant.name]
         optima = []

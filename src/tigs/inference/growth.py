@@ -17,7 +17,6 @@ from tigs.data.batch import Padded, pad
 from tigs.data.special import BLANK_ID, SPECIAL_TOKENS, UNK_ID
 from tigs.inference.benchmark import Runner, count_words, make_infiller, timed_fill
 from tigs.inference.interfaces import Templates
-from tigs.inference.methods import models_of
 from tigs.inference.module import FORWARD
 from tigs.inference.proposals import count_candidates
 from tigs.models.seq2seq import Seq2Seq
@@ -25,7 +24,7 @@ from tigs.progress import track
 
 N_TEMPLATES = 24
 """Of each point, unless there are fewer sentences."""
-VARIANTS = ("reference", "exact", "margin", "tigs-plus")
+MEASURED = ("reference", "exact", "margin", "tigs-plus")
 _SHARES_OF_VOCABULARY = (0.25, 0.5, 1.0)
 _N_BLANKS = (1, 2, 4, 8)
 _N_CANDIDATES = (10, 20, 40, 80)
@@ -74,24 +73,19 @@ def measure_growth(
     """All directions along which the sentences reach far enough.
 
     Args:
-        runners: those of `VARIANTS` are measured.
+        runners: those of `MEASURED` are measured.
         networks: that the runners were made of.
         sentences: without blanks.
         seed: of the runners.
     """
-    own = [runner for runner in runners if runner.variant.name in VARIANTS]
+    own = [runner for runner in runners if runner.variant.name in MEASURED]
     network = cast(Seq2Seq, networks[FORWARD])
     growths = []
     for along, points in growth_points(network, sentences).items():
         if len(points) < 2:
             continue
-        # Other models of a method have a vocabulary of their own; and K is what the paper's method is slow by.
-        measured = [
-            runner
-            for runner in own
-            if (along != "vocabulary" or models_of(runner.variant.method) == (FORWARD,))
-            and (along != "K" or runner.variant.method == "tigs")
-        ]
+        # K is what the paper's method is slow by.
+        measured = [runner for runner in own if along != "K" or runner.variant.method == "tigs"]
         costs: dict[str, list[tuple[float, float]]] = {runner.variant.name: [] for runner in measured}
         for point in track(points, f"growth with {along}"):
             for name, cost in _costs(measured, networks, point, seed=seed).items():

@@ -131,10 +131,11 @@ class FillResult:
     trace: tuple[float, ...] = ()
     """`nll` at the start and after every round."""
     rounds: int = 0
+    """visits of every blank, and refills"""
     model_steps: int = 0
     """Tokens read by a decoder for one hypothesis; reading one with gradients counts as three."""
     alternatives: tuple[Alternative, ...] = ()
-    """The `n_best` distinct fills, best first; the first is `fill` itself."""
+    """At most `n_best` distinct fills, best first; the first is `fill` itself."""
 
 
 @runtime_checkable

@@ -79,6 +79,7 @@ def score_candidates(
     *,
     limits: Tensor,
     budget: TokenBudget,
+    context_length: int = 0,
     only_best: bool = True,
 ) -> Scored:
     """Read the suffix after each candidate, the likeliest first, dropping those that pass a limit.
@@ -91,6 +92,7 @@ def score_candidates(
         suffix: what follows.
         limits: (rows, longest + 2), see `limits_within`.
         budget: how many candidates are read side by side.
+        context_length: tokens that each of them holds a memory of besides.
         only_best: whether a candidate is dropped as soon as another is known to be better.
     """
     n_candidates = candidates.shape[1]
@@ -111,7 +113,7 @@ def score_candidates(
             reading = _read_suffix(model, state.select(row), word_of[place], own_nll_of[place], row, suffix, limits)
             return place, reading
 
-        place, reading = budget.spend(read, tokens_per_row=suffix.targets.shape[1])
+        place, reading = budget.spend(read, tokens_per_row=suffix.targets.shape[1] + context_length)
         steps.index_add_(0, place // n_candidates, reading.steps)
         best.update(place, reading)
         waiting = waiting[len(place) :]

@@ -25,6 +25,8 @@ class Setting:
     varied: dict[str, str]
     """The values of the keys that differ between rows; of a base, what it has for them by itself."""
     config: Config
+    fixed: tuple[str, ...] = ()
+    """Words about the method that are the same in all rows."""
     is_base: bool = False
     """Nothing is changed in it but perhaps the method."""
 
@@ -38,8 +40,8 @@ class Setting:
     @property
     def words(self) -> str:
         """What to write on a command line to get it."""
-        chosen = {METHOD: self.config.method.name} | self.varied
-        return " ".join(f"{key}={value}" for key, value in chosen.items())
+        varied = [f"{key}={value}" for key, value in self.varied.items() if key != METHOD]
+        return " ".join([f"{METHOD}={self.config.method.name}", *self.fixed, *varied])
 
 
 def sweep_settings(words: Sequence[str], *, one_at_a_time: bool) -> list[Setting]:
@@ -57,12 +59,14 @@ def sweep_settings(words: Sequence[str], *, one_at_a_time: bool) -> list[Setting
     lists = {key: choices for key, choices in values.items() if len(choices) > 1}
     fixed = [f"{key}={choices[0]}" for key, choices in values.items() if len(choices) == 1]
     _require_few(lists, one_at_a_time=one_at_a_time)
-    settings: list[Setting] = []
+    composed: list[tuple[Config, dict[str, str]]] = []
     for varied in _one_at_a_time(lists) if one_at_a_time else _grid(lists):
         config = compose([*fixed, *(f"{key}={value}" for key, value in varied.items())])
-        if all(config != other.config for other in settings):
-            settings.append(_name(config, varied, lists))
-    return settings
+        if all(config != other for other, _ in composed):
+            composed.append((config, varied))
+    # Only now is every key known to exist, those of lists too, which a base does not set.
+    fixed_method = tuple(word for word in fixed if word.startswith(_PREFIX))
+    return [_name(config, varied, lists, fixed_method) for config, varied in composed]
 
 
 def _read(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -100,12 +104,14 @@ def _one_at_a_time(lists: Lists) -> list[dict[str, str]]:
     return [method | change for method in methods for change in ({}, *changes)]
 
 
-def _name(config: Config, varied: dict[str, str], lists: Lists) -> Setting:
+def _name(config: Config, varied: dict[str, str], lists: Lists, fixed: tuple[str, ...]) -> Setting:
     if varied.keys() - {METHOD} or not lists.keys() - {METHOD}:
-        return Setting(varied, config)
+        return Setting(varied, config, fixed)
     own = {key: _text(getattr(config.method, key.removeprefix(_PREFIX))) for key in lists if key != METHOD}
-    return Setting(varied | own, config, is_base=True)
+    return Setting(varied | own, config, fixed, is_base=True)
 
 
 def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
     return value if isinstance(value, str) else json.dumps(value)

@@ -187,6 +187,7 @@ class _Search:
             suffix,
             limits=limits_within(incumbent, self._bound(rows, position), method.settings.margin),
             budget=method.budget,
+            context_length=self.templates.context.ids.shape[1],
             only_best=n_best == 1,
         )
         self.steps[rows] += scored.steps
