@@ -154,7 +154,7 @@ class MethodConfig:
     margin: float = allowed(float("inf"), above=0.0)
     """A candidate is dropped when its NLL so far is this many nats above the current word's; inf drops only what cannot win."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
-    step_size: float = allowed(10.0, above=0.0, maximum=1e9)
+    step_size: float = allowed(10.0, above=0.0)
     """alpha of the O-step."""
     momentum: float = allowed(0.9, minimum=0.0, below=1.0)
     distance: str = allowed("euclidean", choices=("euclidean", "cosine"))
