@@ -246,8 +246,8 @@ def _fill(infiller: Infiller, model: SequenceModel, batch: Templates, record: _R
     record.seconds += [seconds / len(fills)] * len(fills)
 
 
-# A word that costs so many nats more than the one it would replace is not read on when fills are checked: trying every word to
-# the end takes seconds for each sentence and found nothing else.
+# A word is not read on when it has fallen so many nats behind the one it would replace: trying every word to the end takes
+# seconds for each sentence. A fill that passes may thus, rarely, still be improvable.
 CHECK_MARGIN = 8.0
 
 

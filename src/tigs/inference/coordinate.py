@@ -27,7 +27,7 @@ def at_coordinate_optimum(
     """Of each filled template, whether no other allowed word in any one blank lowers its NLL by more than `TOLERANCE`.
 
     Exhaustive with an infinite margin: a word is left out only when what was read of the sentence already costs as much as the
-    whole. That takes seconds for a sentence; a wide margin is many times faster and misses next to nothing.
+    whole. That takes seconds for a sentence; a wide margin is faster, and may miss a word.
 
     Args:
         model: whose NLL it is.
