@@ -5,7 +5,7 @@ against the gradient of the sentence's NLL, the P-step tries the words nearest t
 position by position together, so the state before each blank is at hand and only what follows is read again.
 
 Other proposals (`proposals.py`) need no vector that wanders: they take the gradient at the current words, once per round. Before
-the rounds, whole sentences may be refilled by beams that follow the same gradient (`refill.py`).
+the rounds, whole sentences may be refilled by beams that follow the gradient of the known words' NLL (`refill.py`).
 """
 
 from __future__ import annotations
