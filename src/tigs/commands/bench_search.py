@@ -12,12 +12,11 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from tigs.config import METHODS, Config, compose, to_plain
+from tigs.config import Config, compose, to_plain
 from tigs.console import print_json, print_table, print_text, say
 from tigs.data.prepare import PreparedData, prepare
 from tigs.data.test_sets import TestItem, TestSet
 from tigs.errors import ConfigError
-from tigs.evaluation.whole_file import whole_file, write_text
 from tigs.inference.benchmark import (
     BATCH_SIZE,
     CHECK_MARGIN,
@@ -40,6 +39,7 @@ from tigs.inference.proposals import count_candidates
 from tigs.inference.required import checkpoint_path, load_models, require_models
 from tigs.report.search_front import save_search_front
 from tigs.training.checkpoint import LoadedModel, identify
+from tigs.whole_file import whole_file, write_text
 
 # Tried when no profile is named: real data first.
 _PREFERRED_PROFILE = "cpu"
@@ -132,7 +132,7 @@ def _chosen_sets(prepared: PreparedData, wanted: str | None) -> list[TestSet]:
 def _load(words: Sequence[str], prepared: PreparedData, items: Sequence[TestItem]) -> dict[str, LoadedModel]:
     """The forward model, which must be there, and the further ones of the methods that have theirs."""
     models: dict[str, LoadedModel] = {}
-    for method in dict.fromkeys(variant.method for variant in VARIANTS if variant.method in METHODS):
+    for method in dict.fromkeys(variant.method for variant in VARIANTS):
         own = compose([*words, f"method={method}"])
         further = [name for name in models_of(method) if name != FORWARD]
         if not models or (set(further) - models.keys() and all(checkpoint_path(own, n).is_file() for n in further)):
@@ -179,7 +179,7 @@ def _announce(about: dict[str, Any]) -> None:
         f"K = {about['K']}, {about['threads']} threads; another heavy process would falsify the ratios"
     )
     if about["left_out"]:
-        say(f"Left out, their models are not trained or the method is not there: {', '.join(about['left_out'])}")
+        say(f"Left out, their models are not trained: {', '.join(about['left_out'])}")
 
 
 def _write(document: dict[str, Any], options: argparse.Namespace) -> None:

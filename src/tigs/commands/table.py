@@ -9,11 +9,11 @@ from pathlib import Path
 from tigs.config import Config
 from tigs.console import print_json, print_text, say
 from tigs.errors import EvaluationError
-from tigs.evaluation.whole_file import write_text
 from tigs.report.experiment import load_readable
 from tigs.report.render import to_csv, to_latex, to_markdown
 from tigs.report.tables import Table, eval_command, make_table
 from tigs.report.terminal import print_comparison
+from tigs.whole_file import write_text
 
 FORMATS = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tigs.errors import EvaluationError
-from tigs.evaluation.whole_file import write_text
+from tigs.whole_file import write_text
 
 FORMAT_VERSION = 1
 _SENTENCES = ".sentences.json"

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from tigs.config import METHODS, MethodConfig, compose
+from tigs.config import MethodConfig, compose
 from tigs.data.datamodule import TemplateBatch
 from tigs.data.test_sets import TestSet
 from tigs.data.vocabulary import Vocabulary
@@ -124,7 +124,7 @@ class Runner(NamedTuple):
 
 
 def make_runners(words: Sequence[str], networks: Mapping[str, nn.Module], *, seed: int) -> list[Runner]:
-    """Every variant whose method exists and whose networks are there.
+    """Every variant whose networks are there.
 
     Args:
         words: the user's settings; a variant's own ones have the last word.
@@ -133,7 +133,7 @@ def make_runners(words: Sequence[str], networks: Mapping[str, nn.Module], *, see
     """
     runners = []
     for variant in VARIANTS:
-        if variant.method in METHODS and set(models_of(variant.method)) <= networks.keys():
+        if set(models_of(variant.method)) <= networks.keys():
             settings = compose([*words, f"method={variant.method}", *variant.settings]).method
             runners.append(Runner(variant, settings, make_infiller(variant, settings, networks, seed=seed)))
     return runners

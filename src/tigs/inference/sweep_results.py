@@ -14,6 +14,7 @@ from tigs.config import Config
 from tigs.data.lock import one_at_a_time
 from tigs.errors import EvaluationError, disk_errors
 from tigs.inference.sweep_settings import Setting
+from tigs.whole_file import write_text
 
 FORMAT_VERSION = 1
 
@@ -117,16 +118,14 @@ def read_results(path: Path) -> list[Result]:
 
 
 def add_result(path: Path, result: Result) -> None:
-    """Written under another name first, so that the file is always whole; two sweeps may add to it at once."""
+    """The file is always whole; two sweeps may add to it at once."""
     with _write_errors(path), one_at_a_time(path.parent):
         document = {
             "format_version": FORMAT_VERSION,
             "split": "validation",
             "results": [asdict(one) for one in (*read_results(path), result)],
         }
-        unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        unfinished.replace(path)
+        write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _from_plain(subject: dict[str, Any], n: int, template_seed: int, figures: dict[str, Any]) -> Result:

@@ -14,7 +14,6 @@ from tigs import __version__
 from tigs.config import TASKS
 from tigs.console import say
 from tigs.errors import TigsError
-from tigs.evaluation.whole_file import whole_file, write_text
 from tigs.report.charts import Looks, make_charts
 from tigs.report.drawing import marker_svg, save_png
 from tigs.report.examples import PER_SET, make_examples
@@ -29,6 +28,7 @@ from tigs.report.fragments import (
 )
 from tigs.report.style import css_variables, styles
 from tigs.report.tables import eval_command, make_table
+from tigs.whole_file import whole_file, write_text
 
 _NOTHING = f"""<section><h2>No figures yet</h2><p>This command makes them, for one task on the built-in sample:
 <code>{eval_command("poetry", "small", "all")}</code>. Then make this page again.</p></section>"""

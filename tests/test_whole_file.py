@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from tigs.errors import EvaluationError
-from tigs.evaluation.whole_file import whole_file, write_text
+from tigs.whole_file import whole_file, write_text
 
 
 def test_a_file_appears_with_its_folder_and_nothing_else(tmp_path):
