@@ -147,6 +147,8 @@ class MethodConfig:
     """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient."""
     refill_width: int = allowed(10, minimum=1)
     """Hypotheses of that beam, for every blank of the sentence."""
+    gradient: str = allowed("word", choices=("word", "mean"))
+    """Where refills and first-order proposals take it: at the current words, or its mean with that at the words to expect."""
     proposal: str = allowed("nearest", choices=PROPOSALS)
     """Which words the P-step tries; `nearest` to the vector after the O-step is the paper's."""
     n_candidates: float = allowed(0.01, above=0.0, maximum=1e9)

@@ -82,11 +82,11 @@ def test_fills_are_the_same_when_the_first_readings_run_out_of_memory(run_out, p
     class Small(Markov):
         n_failures = 0
 
-        def step(self, state, tokens):
+        def run(self, state, tokens):
             if len(tokens) > len(cases):
                 self.n_failures += 1
                 run_out()
-            return super().step(state, tokens)
+            return super().run(state, tokens)
 
     cases = [Case(str(word), [word], [BLANK_ID] * 5) for word in WORDS[:4]]
     starts = [(WORDS[0],) * 5] * 4

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from tigs.data.special import BLANK_ID
 from tigs.inference.beam import beam_search
 from tigs.inference.gradient import search_mode
 from tigs.inference.refill import refill
+from tigs.inference.score import word_gradients
 
 from .markov import WORDS, Markov, random_markov, slopes
 from .worlds import FORBIDDEN, Case, by_nll, small_cases, some_fills, together
@@ -35,8 +37,10 @@ def refilled(model, cases, fills, *, per_blank):
     templates = together(cases)
     state = model.start(templates.context)
     sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
+    known = F.pad(~templates.blanks, (0, 1), value=True)
     with search_mode():
-        return refill(model, state, templates, sentences, per_blank=per_blank, forbidden=FORBIDDEN)
+        _, gradient = word_gradients(model, state, sentences, counted=known)
+        return refill(model, state, templates, gradient, per_blank=per_blank, forbidden=FORBIDDEN)
 
 
 def beam(model, cases, *, per_blank, **options):

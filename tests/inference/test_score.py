@@ -11,10 +11,10 @@ from torch.nn.functional import cross_entropy
 from tigs.data.batch import Padded, pad
 from tigs.data.special import END_ID, START_ID
 from tigs.inference.gradient import search_mode
-from tigs.inference.score import sentence_nll, token_nll, word_gradients
+from tigs.inference.score import mean_gradients, sentence_nll, token_nll, word_gradients
 
 from .markov import WORDS, random_markov
-from .worlds import CONTEXTS
+from .worlds import CONTEXTS, FORBIDDEN
 
 SENTENCES = st.lists(
     st.tuples(CONTEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)), min_size=1, max_size=4
@@ -99,3 +99,43 @@ def test_what_pads_a_sentence_plays_no_part():
         torch.testing.assert_close(nll[:, :3], alone[0])
         torch.testing.assert_close(gradient[:, :2], alone[1])
         assert not gradient[:, 2:].any()
+
+
+@pytest.mark.parametrize("counted", [None, [[True, False, True, True], [True, True, True, True]]])
+def test_the_mean_gradient_is_half_from_the_words_and_half_from_what_is_expected(worlds, counted):
+    """The second half by hand: blanks hold the vectors of all allowed words, weighted by their probabilities."""
+    network = worlds("poetry").networks["forward"].requires_grad_(False)
+    (context, sentence), (other_context, other) = worlds("poetry").pairs[:2]
+    contexts, sentences = pad([context, other_context]), pad([sentence[:3], other[:2]])
+    blanks = torch.tensor([[True, False, True], [False, True, False]])
+    weights = None if counted is None else torch.tensor(counted)
+    forbidden = torch.zeros(len(network.word_vectors), dtype=torch.bool)
+    forbidden[:5] = True
+    with search_mode():
+        state = network.start(contexts)
+        nll, mean = mean_gradients(network, state, sentences, blanks, forbidden=forbidden, counted=weights)
+        nll_at_words, at_words = word_gradients(network, state, sentences, counted=weights)
+    torch.testing.assert_close(nll, nll_at_words)
+    for row, (words, own_context) in enumerate(((sentence[:3], context), (other[:2], other_context))):
+        vectors = network.word_vectors[[START_ID, *words]].clone()
+        outputs, _ = network.run(network.start(pad([own_context])), vectors[None])
+        for place in blanks[row].nonzero().squeeze(1).tolist():
+            shares = torch.softmax(network.projection(outputs[0, place])[5:], dim=0)
+            vectors[1 + place] = sum(
+                share * vector for share, vector in zip(shares, network.word_vectors[5:], strict=True)
+            )
+        vectors.requires_grad_()
+        outputs, _ = network.run(network.start(pad([own_context])), vectors[None])
+        losses = cross_entropy(network.projection(outputs[0]), torch.tensor([*words, END_ID]), reduction="none")
+        (losses if weights is None else losses[weights[row, : len(words) + 1]]).sum().backward()
+        expected = (at_words[row, : len(words)] + vectors.grad[1:]) / 2
+        torch.testing.assert_close(mean[row, : len(words)], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_where_no_word_is_in_question_the_mean_gradient_is_the_gradient():
+    model, words = random_markov(7), pad([[WORDS[1], WORDS[3]]])
+    with search_mode():
+        state = model.start(pad([[]]))
+        found = mean_gradients(model, state, words, torch.zeros(1, 2, dtype=torch.bool), forbidden=FORBIDDEN)
+        for own, expected in zip(found, word_gradients(model, state, words), strict=True):
+            torch.testing.assert_close(own, expected)

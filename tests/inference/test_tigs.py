@@ -202,6 +202,21 @@ def test_sentences_that_have_converged_leave_the_batch(proposal):
     assert model.n_rows == expected
 
 
+@pytest.mark.parametrize("margin", [5.0, float("inf")])
+def test_no_word_is_read_twice_in_the_same_sentence(margin):
+    """All six words are candidates of every visit; in the second and third round only gradients and the prefix are read."""
+    case = Case("", [], [WORDS[0], WORDS[1], BLANK_ID, WORDS[2], WORDS[3]])
+    steps = []
+    for patience in (1, 2, 3):
+        options = {"n_candidates": 6, "patience": patience, "margin": margin}
+        (result,) = tigs_from(uniform(), [case], [(WORDS[0],)], **options)
+        assert result.rounds == patience
+        steps.append(result.model_steps)
+    prefix, gradient = 3, 3 * 3
+    assert steps[0] > 6 + prefix + gradient + 5
+    assert [after - before for before, after in itertools.pairwise(steps)] == [prefix + gradient] * 2
+
+
 @pytest.mark.parametrize(("proposal", "gradient"), [("nearest", 3 * 3), ("first-order", 3 * 6), ("prefix", 0)])
 def test_model_steps_of_one_visit(proposal, gradient):
     """One blank in the middle of five words, five candidates besides the current one, none of which can be dropped."""

@@ -156,20 +156,23 @@ class BeamSearch:
         width, n_words = live.shape[1], len(self.forbidden)
         new_width = min(int(self.widths.max()), width * int((~self.forbidden).sum()))
         grown = max(width, new_width)
-        table = self.scores.new_full((int(blank.sum()), width, n_words), _NEVER)  # (blanks, width, vocabulary)
+        here = live[blank]  # (blanks, width)
         log_probabilities = self.model.log_probabilities(outputs[blank[:, None].expand_as(live)[live]])
-        table[live[blank]] = log_probabilities.masked_fill(self.forbidden, _NEVER)
-        totals = self.scores[blank][:, :, None] + table  # (blanks, width, vocabulary)
-        chosen_by = totals
+        table = log_probabilities.new_full((*here.shape, n_words), _NEVER)  # (blanks, width, vocabulary)
+        table[here] = log_probabilities + self.scores[blank][here][:, None]
+        table.masked_fill_(self.forbidden, _NEVER)
         if self.messages is not None:
-            self.messages[blank, position] = totals.amax(dim=1)
+            self.messages[blank, position] = table.amax(dim=1)
         if self.guide is not None:
-            chosen_by = totals + self.guide(blank.nonzero().squeeze(1), position)[:, None]
-        index = chosen_by.flatten(1).topk(new_width, dim=1).indices  # (blanks, new width)
+            table += self.guide(blank.nonzero().squeeze(1), position)[:, None]
+        index = table.flatten(1).topk(new_width, dim=1).indices  # (blanks, new width)
         parent, word = index // n_words, index % n_words
-        gains = totals.flatten(1).gather(1, index)  # (blanks, new width)
-        gains.masked_fill_(torch.arange(new_width, device=live.device) >= self.widths[blank, None], _NEVER)
-        spent = table.flatten(1).gather(1, index)  # (blanks, new width) log P of the chosen words
+        row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (blanks, width) into log_probabilities
+        spent = log_probabilities[row_of.gather(1, parent), word]  # (blanks, new width) log P of the chosen words
+        gains = self.scores[blank].gather(1, parent) + spent
+        # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible.
+        too_many = torch.arange(new_width, device=live.device) >= self.widths[blank, None]
+        gains.masked_fill_(too_many | self.forbidden[word] | ~here.gather(1, parent), _NEVER)
 
         places = torch.arange(grown, device=live.device).clamp(max=width - 1)
         parents = places.repeat(len(live), 1)  # (batch, grown)

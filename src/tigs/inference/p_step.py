@@ -19,8 +19,8 @@ from tigs.data.special import END_ID
 from tigs.inference.budget import TokenBudget
 from tigs.inference.interfaces import SequenceModel
 
-# Survivors are gathered together when fewer than this share of the rows is left; each gathering copies their states.
-_GATHER_BELOW = 0.75
+# Words that candidates read before those that have passed a limit are dropped, if that many candidates are not left.
+_TOKENS_AT_ONCE = 32
 
 
 class Suffix(NamedTuple):
@@ -156,29 +156,32 @@ def _read_suffix(
     model: SequenceModel, state: Any, tokens: Tensor, sums: Tensor, row: Tensor, suffix: Suffix, limits: Tensor
 ) -> _Reading:
     """Read on after candidates `tokens` (read), which cost `sums` (read) themselves and belong to sentences `row` (read)."""
+    n_targets = suffix.targets.shape[1]
     place = torch.arange(len(row), device=row.device)  # (alive) into read
     totals = torch.full_like(sums, float("inf"))  # (read)
-    suffix_nll = sums.new_zeros(len(row), suffix.targets.shape[1])  # (read, longest + 1)
+    suffix_nll = sums.new_zeros(len(row), n_targets)  # (read, longest + 1)
     steps = torch.zeros_like(row)  # (read)
-    for offset in range(suffix.targets.shape[1]):
-        if not len(place):
-            break
-        outputs, state = model.step(state, tokens)
-        # Only those still in the race count; when the others are gathered away depends on a sentence's neighbours.
-        steps[place] += sums.isfinite()
-        per_token = model.nll(outputs, suffix.targets[row, offset]).per_token  # (alive)
+    offset = 0
+    while offset < n_targets and len(place):
+        # The fewer are left, the more words each reads at once: a small product with the vocabulary costs as much as a larger one.
+        end = min(n_targets, offset + max(1, _TOKENS_AT_ONCE // len(place)))
+        outputs, state = model.run(state, torch.cat([tokens[:, None], suffix.words[row, offset : end - 1]], dim=1))
+        targets = suffix.targets[row, offset:end]  # (alive, at once), as all of the following
         # A sentence that has ended may still be read on beside longer ones.
-        suffix_nll[place, offset] = torch.where(offset < suffix.lengths[row], per_token, 0.0)
-        sums = sums + per_token
-        ended = suffix.lengths[row] == offset + 1  # (alive)
-        totals[place[ended]] = sums[ended]
-        # A dropped candidate that is not yet gathered away has no more part in anything.
-        dropped = ended | (sums >= limits[row, offset + 1])
-        sums = sums.masked_fill(dropped, float("inf"))
-        alive = sums.isfinite()
-        if int(alive.sum()) < _GATHER_BELOW * len(alive):
-            kept = alive.nonzero().squeeze(1)
-            place, row, sums, state = place[kept], row[kept], sums[kept], state.select(kept)
-        if offset < suffix.words.shape[1]:
-            tokens = suffix.words[row, offset]
+        inside = torch.arange(offset, end, device=row.device) < suffix.lengths[row, None]
+        per_token = model.nll(outputs.flatten(0, 1), targets.flatten()).per_token.view_as(targets).where(inside, 0.0)
+        suffix_nll[place, offset:end] = per_token
+        running = sums[:, None] + per_token.cumsum(dim=1)
+        passed = inside & (running >= limits[row, offset + 1 : end + 1])
+        # Counted up to the word that drops a candidate: how many are read at once depends on a sentence's neighbours.
+        steps[place] += (inside & (passed.cumsum(dim=1) <= passed)).sum(dim=1)
+        dropped, ended = passed.any(dim=1), suffix.lengths[row] <= end  # (alive)
+        whole = ended & ~dropped
+        totals[place[whole]] = running[whole, -1]
+        kept = (~ended & ~dropped).nonzero().squeeze(1)
+        if len(kept) < len(place):
+            place, row, running, state = place[kept], row[kept], running[kept], state.select(kept)
+        sums, offset = running[:, -1], end
+        if offset < n_targets:
+            tokens = suffix.words[row, offset - 1]
     return _Reading(totals, suffix_nll, steps)

@@ -11,30 +11,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch.nn.functional as F
 from torch import Tensor
 
-from tigs.data.batch import Padded
 from tigs.inference.beam import Beams, beam_search
 from tigs.inference.interfaces import SequenceModel, Templates
-from tigs.inference.score import word_gradients
 
 
 def refill(
-    model: SequenceModel, state: Any, templates: Templates, sentences: Padded, *, per_blank: int, forbidden: Tensor
+    model: SequenceModel, state: Any, templates: Templates, gradient: Tensor, *, per_blank: int, forbidden: Tensor
 ) -> Beams:
-    """The best fills found; one reading with gradients, and a beam.
+    """The best fills found by one beam.
 
     Args:
         model: the searched model.
         state: before the first token, one row per sentence.
         templates: what is refilled.
-        sentences: as they are filled now.
+        gradient: (batch, longest, size) of the known words' NLL at each word's vector, in the sentence as it is filled now.
         per_blank: hypotheses kept for every blank of a sentence; the more are open, the more ways there are.
         forbidden: (vocabulary) words that may not be filled in.
     """
-    known = F.pad(~templates.blanks, (0, 1), value=True)  # (batch, longest + 1) `</s>` is known too
-    _, gradient = word_gradients(model, state, sentences, counted=known)  # (batch, longest, size)
 
     def gain(rows: Tensor, position: int) -> Tensor:
         # What the current word itself stands for is the same for all hypotheses of a sentence and chooses nothing.

@@ -40,11 +40,52 @@ def word_gradients(
     """
     inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
     mask = mask if counted is None else mask & counted
+    _, nll, gradient = _read(model, state, model.word_vectors[inputs], targets, mask)
+    return nll, gradient
+
+
+def mean_gradients(
+    model: SequenceModel,
+    state: Any,
+    sentences: Padded,
+    blanks: Tensor,
+    *,
+    forbidden: Tensor,
+    counted: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As `word_gradients`, but the mean of two gradients: at the words, and with what the model expects in the blanks instead.
+
+    From one word to another is a long way for a first-order estimate. The words in question lie about the mean of all words,
+    weighted by their probabilities, so the second gradient is taken nearer to them; its error has another sign.
+
+    Args:
+        model: what scores them.
+        state: before the first token, one row per sentence.
+        sentences: whole ones.
+        blanks: (batch, longest) true where another word may be expected.
+        forbidden: (vocabulary) words that may not.
+        counted: (batch, longest + 1) tokens that count; all by default.
+    """
+    inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
+    mask = mask if counted is None else mask & counted
+    vectors = model.word_vectors[inputs]  # (batch, longest + 1, size)
+    outputs, nll, at_words = _read(model, state, vectors, targets, mask)
+    log_probabilities = model.log_probabilities(outputs[:, :-1][blanks])  # (blanks, vocabulary)
+    probabilities = log_probabilities.masked_fill_(forbidden, float("-inf")).softmax(dim=1)
+    vectors[:, 1:][blanks] = probabilities @ model.word_vectors
+    _, _, at_expected = _read(model, state, vectors, targets, mask)
+    return nll, (at_words + at_expected) / 2
+
+
+def _read(
+    model: SequenceModel, state: Any, vectors: Tensor, targets: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs, NLL of the targets in the mask, and the gradient of their sum at all but the first of the vectors read."""
     with gradients():
-        vectors = model.word_vectors[inputs].clone().requires_grad_()  # (batch, longest + 1, size)
-        outputs, _ = model.run(state, vectors)
+        read = vectors.clone().requires_grad_()  # (batch, longest + 1, size)
+        outputs, _ = model.run(state, read)
         nll = model.nll(outputs[mask], targets[mask])
-        gradient = input_gradient(nll.total, vectors)
+        gradient = input_gradient(nll.total, read)
     per_token = torch.zeros(mask.shape, dtype=outputs.dtype, device=outputs.device)
     per_token[mask] = nll.per_token
-    return per_token, gradient[:, 1:]
+    return outputs.detach(), per_token, gradient[:, 1:]

@@ -11,9 +11,11 @@ the rounds, whole sentences may be refilled by beams that follow the gradient of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tigs.config import MethodConfig
@@ -26,7 +28,7 @@ from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidate
 from tigs.inference.proposals import Proposer, Visit
 from tigs.inference.refill import refill
 from tigs.inference.rounds import Seen, best_seen, go_round
-from tigs.inference.score import token_nll, word_gradients
+from tigs.inference.score import mean_gradients, token_nll, word_gradients
 from tigs.inference.start import Start
 
 # A word replaces another only if the sentence gains more than rounding could: in nats over the whole sentence.
@@ -69,6 +71,8 @@ class _Search:
     """(batch) whether words have changed since then"""
     settled: Tensor = field(init=False)
     """(batch, longest) blanks that were visited, and nothing of their sentence has changed since"""
+    tried: Tensor = field(init=False)
+    """(batch, longest, vocabulary) words that are known to be no better in the sentence as it is"""
     vectors: Tensor = field(init=False)
     """(batch, longest, size) where the O-step has taken each blank"""
     memory: OptimiserState = field(init=False)
@@ -89,6 +93,7 @@ class _Search:
         self.memory = OptimiserState.fresh(self.vectors)
         self.stale = torch.ones_like(target.lengths, dtype=torch.bool)
         self.settled = torch.zeros_like(target.ids, dtype=torch.bool)
+        self.tried = self.settled.new_zeros(*target.ids.shape, len(self.method.forbidden))
         self.start_state = model.start(self.templates.context)
         self.steps = started.steps + target.lengths + 1
         totals = self.nll.sum(dim=1).tolist()
@@ -98,16 +103,18 @@ class _Search:
 
     def refill_all(self, active: Tensor) -> Tensor:
         """Refill all blanks of the active sentences at once; returns (active) which of them changed."""
-        method = self.method
+        method, templates = self.method, self.templates.select(active)
+        known = F.pad(~templates.blanks, (0, 1), value=True)  # (active, longest + 1) `</s>` is known too
+        _, gradient = self._gradients(active, counted=known)
         beams = refill(
             method.model,
             self.start_state.select(active),
-            self.templates.select(active),
-            Padded(self.sentences.ids[active], self.sentences.lengths[active]),
+            templates,
+            gradient,
             per_blank=method.settings.refill_width,
             forbidden=method.forbidden,
         )
-        self.steps[active] += beams.steps + GRADIENT_STEPS * (self.sentences.lengths[active] + 1)
+        self.steps[active] += beams.steps
         if method.settings.n_best > 1:
             self._remember(active, beams.words, beams.nll)
         nll, best = beams.nll.min(dim=1)  # (active)
@@ -116,6 +123,7 @@ class _Search:
         self.sentences.ids[changed] = beams.words[better, best[better]]
         self.vectors[changed] = method.model.word_vectors[self.sentences.ids[changed]]
         self.stale[changed] = True
+        self.tried[changed] = False
         self._take_gradients(changed)
         self._trace(active)
         return better
@@ -153,12 +161,20 @@ class _Search:
         rows = rows[self.stale[rows]]
         if not len(rows):
             return
-        sentences = Padded(self.sentences.ids[rows], self.sentences.lengths[rows])
-        self.nll[rows], self.gradient[rows] = word_gradients(
-            self.method.model, self.start_state.select(rows), sentences
-        )
-        self.steps[rows] += GRADIENT_STEPS * (sentences.lengths + 1)
+        self.nll[rows], self.gradient[rows] = self._gradients(rows)
         self.stale[rows] = False
+
+    def _gradients(self, rows: Tensor, counted: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """NLL (rows, longest + 1) and its gradient (rows, longest, size); `counted` (rows, longest + 1) as in `score.py`."""
+        method, state = self.method, self.start_state.select(rows)
+        sentences = Padded(self.sentences.ids[rows], self.sentences.lengths[rows])
+        steps = GRADIENT_STEPS * (sentences.lengths + 1)  # (rows)
+        if method.settings.gradient == "word":
+            self.steps[rows] += steps
+            return word_gradients(method.model, state, sentences, counted=counted)
+        self.steps[rows] += 2 * steps
+        blanks = self.templates.blanks[rows]
+        return mean_gradients(method.model, state, sentences, blanks, forbidden=method.forbidden, counted=counted)
 
     def _visit(self, rows: Tensor, position: int, state: Any, outputs: Tensor) -> Tensor:
         """O-step and P-step at one blank of each row; returns (rows) which words changed."""
@@ -173,10 +189,12 @@ class _Search:
         visit = Visit(log_probabilities, self.vectors[rows, position], self.gradient[rows, position])
         candidates = method.propose(visit)  # (rows, candidates)
         own_nll = -log_probabilities.gather(1, candidates)  # (rows, candidates)
-        # The current word is a candidate too, but what it makes of the sentence is known. A forbidden word is one only if the
-        # vector has gone where no number reaches.
-        excluded = (candidates == words[rows, position][:, None]) | method.forbidden[candidates]
+        # What the current word and those tried before make of this very sentence is known. A forbidden word is a candidate only
+        # if the vector has gone where no number reaches.
+        self.tried[rows, position, words[rows, position]] = True
+        excluded = self.tried[rows[:, None], position, candidates] | method.forbidden[candidates]
         own_nll.masked_fill_(excluded, float("inf"))
+        self.tried[rows[:, None], position, candidates] = True
         incumbent = self.nll[rows, position : position + 1 + suffix.targets.shape[1]]  # (rows, longest + 2)
         n_best = method.settings.n_best
         scored = score_candidates(
@@ -235,6 +253,11 @@ class _Search:
         self.nll[changed, position + 1 : position + 1 + scored.suffix_nll.shape[1]] = scored.suffix_nll[better]
         self.stale[changed] = True
         self.settled[changed] = False
+        tried_here = self.tried[changed, position]  # (changed, vocabulary)
+        self.tried[changed] = False
+        if isinf(self.method.settings.margin):
+            # The new word is better than all of them. What a margin has dropped may yet be better beside the new word.
+            self.tried[changed, position] = tried_here
         return better
 
     def _remember(self, rows: Tensor, sentences: Tensor, nll: Tensor) -> None:

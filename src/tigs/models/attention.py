@@ -13,19 +13,53 @@ from tigs.data.special import PAD_ID
 from tigs.models.lstm import BiLSTM
 
 
+class Readers(NamedTuple):
+    """Which context each row of a decoder attends to, where several rows share one."""
+
+    context: Tensor
+    """(rows) its number"""
+    place: Tensor
+    """(rows) the row's own number among those of its context"""
+    most: int
+    """rows of one context, at most"""
+
+    @classmethod
+    def of(cls, context: Tensor) -> Readers:
+        """Rows that attend to contexts (rows)."""
+        counts = context.bincount()  # (contexts)
+        first = counts.cumsum(dim=0) - counts
+        by_context = context.argsort(stable=True)  # (rows)
+        place = torch.empty_like(context)
+        place[by_context] = torch.arange(len(context), device=context.device) - first[context[by_context]]
+        return cls(context, place, int(counts.max()))
+
+
 class Memory(NamedTuple):
-    """The encoded context, ready to be attended to."""
+    """Encoded contexts, ready to be attended to."""
 
     values: Tensor
-    """(batch, context, hidden)"""
+    """(contexts, time, hidden)"""
     keys: Tensor
-    """(batch, context, hidden)"""
+    """(contexts, time, hidden)"""
     bias: Tensor
-    """(batch, context) 0 at tokens, -inf at padding"""
+    """(contexts, time) 0 at tokens, -inf at padding"""
+    readers: Readers | None = None
+    """None: each row has a context of its own"""
 
     def select(self, rows: Tensor) -> Memory:
-        """The memory of chosen rows, in that order; a row may be chosen many times."""
-        return Memory(self.values[rows], self.keys[rows], self.bias[rows])
+        """The memory of chosen rows, in that order; a row may be chosen many times.
+
+        A search has many hypotheses of one sentence. What they attend to is the largest part of their states, so it is held
+        once for all of them.
+        """
+        context = rows if self.readers is None else self.readers.context[rows]  # (chosen)
+        used, number = context.unique(return_inverse=True)
+        if len(used) == len(context):
+            return Memory(self.values[context], self.keys[context], self.bias[context])
+        readers = Readers.of(number)
+        if len(used) == len(self.values):
+            return Memory(self.values, self.keys, self.bias, readers)
+        return Memory(self.values[used], self.keys[used], self.bias[used], readers)
 
 
 class Encoder(nn.Module):
@@ -58,13 +92,19 @@ def encode(encoder: Encoder | None, context: Padded) -> tuple[Memory, Tensor] | 
 
 
 def attend(query: Tensor, memory: Memory) -> Tensor:
-    """The context vector (batch, hidden) for a query (batch, hidden)."""
-    # The fused kernel takes (batch, heads, time, hidden): one head, one query; no scaling, the score has its own weight.
+    """The context vector (rows, hidden) for a query (rows, hidden)."""
+    readers = memory.readers
+    if readers is None:
+        return _attend(query[:, None], memory)[:, 0]
+    queries = query.new_zeros(len(memory.values), readers.most, query.shape[1])  # (contexts, most, hidden)
+    queries = queries.index_put((readers.context, readers.place), query)
+    return _attend(queries, memory)[readers.context, readers.place]
+
+
+def _attend(queries: Tensor, memory: Memory) -> Tensor:
+    """Context vectors (contexts, queries, hidden), several for each context."""
+    # The fused kernel takes (batch, heads, time, hidden): one head; no scaling, the score has its own weight.
     attended = F.scaled_dot_product_attention(
-        query[:, None, None],
-        memory.keys[:, None],
-        memory.values[:, None],
-        attn_mask=memory.bias[:, None, None],
-        scale=1.0,
+        queries[:, None], memory.keys[:, None], memory.values[:, None], attn_mask=memory.bias[:, None, None], scale=1.0
     )
-    return attended[:, 0, 0]
+    return attended[:, 0]

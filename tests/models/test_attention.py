@@ -1,0 +1,52 @@
+"""Attention of many hypotheses to the contexts they share, against each with a copy of its own."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tigs.models.attention import Memory, attend
+
+N_CONTEXTS, TIME, SIZE = 4, 5, 6
+
+
+def random_memory(seed):
+    generator = torch.Generator().manual_seed(seed)
+    values, keys = torch.randn(2, N_CONTEXTS, TIME, SIZE, generator=generator)
+    bias = torch.zeros(N_CONTEXTS, TIME)
+    bias[0, 3:] = bias[2, 1:] = float("-inf")
+    return Memory(values, keys, bias)
+
+
+@st.composite
+def selections(draw):
+    """Rows of rows: a search goes on with some of what it has, some of it many times."""
+    chosen, n_rows = [], N_CONTEXTS
+    for _ in range(draw(st.integers(1, 3))):
+        chosen.append(draw(st.lists(st.integers(0, n_rows - 1), min_size=1, max_size=9)))
+        n_rows = len(chosen[-1])
+    return chosen
+
+
+@given(st.integers(0, 10**6), selections())
+@settings(max_examples=60)
+def test_rows_that_share_a_context_see_what_each_would_see_alone(seed, chosen):
+    memory = random_memory(seed)
+    shared, own = memory, list(range(N_CONTEXTS))
+    for rows in chosen:
+        shared, own = shared.select(torch.tensor(rows)), [own[row] for row in rows]
+    queries = torch.randn(len(own), SIZE, generator=torch.Generator().manual_seed(seed + 1), requires_grad=True)
+    found = attend(queries, shared)
+    for query, row, vector in zip(queries, own, found, strict=True):
+        weights = torch.softmax(memory.keys[row] @ query + memory.bias[row], dim=0)  # (time)
+        torch.testing.assert_close(vector, weights @ memory.values[row])
+    (gradient,) = torch.autograd.grad(found.square().sum(), queries)
+    assert gradient.isfinite().all()
+
+
+def test_a_context_is_held_once_for_all_that_read_it():
+    memory = random_memory(0).select(torch.tensor([1, 3, 1, 1, 3]))
+    assert len(memory.values) == len(memory.keys) == len(memory.bias) == 2
+    assert len(memory.select(torch.tensor([0, 2, 3])).values) == 1
+    assert memory.select(torch.tensor([4])).readers is None
