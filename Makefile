@@ -22,7 +22,7 @@ MORE = $(if $(DATA),data.source=$(DATA)) $(if $(DATA_DIR),"data.dir=$(DATA_DIR)"
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  variables: TASK=dialog|poetry|aprc PROFILE=small|cpu|paper DATA=sample|download DATA_DIR=path MODEL=name"
-	@echo "             METHOD=name|all LIMIT=n DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\""
+	@echo "             METHOD=name|all LIMIT=n DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\" BENCH=\"--option ...\""
 
 install: $(STAMP)  ## create or refresh .venv (the other targets do it by themselves)
 
@@ -57,10 +57,13 @@ report: $(STAMP)  ## all tables, pictures and examples as one HTML page
 dashboard: $(STAMP)  ## a W&B workspace that compares the methods
 	@$(BIN)/tigs dashboard task=$(TASK) profile=$(PROFILE) $(ARGS)
 
-# The profile is left to the command unless it was asked for: cpu if that model is trained, else small.
+# The profile is left to the command unless it was asked for: cpu if that model is trained, else small, trained here if need be.
+BENCH ?= --growth --exact 50
+ASKED = $(if $(filter-out file,$(origin PROFILE)),profile=$(PROFILE))
 bench: $(STAMP)  ## every search side by side: NLL, time and steps as a table, JSON and a plot in runs/bench/
-	@$(BIN)/tigs bench search task=$(TASK) $(if $(filter-out file,$(origin PROFILE)),profile=$(PROFILE)) $(MORE) \
-		--json runs/bench/$(TASK).json
+	@$(if $(ASKED),,test -f runs/$(TASK)/cpu/models/forward/best.ckpt ||) \
+		$(BIN)/tigs train task=$(TASK) $(ASKED) $(MORE) model=forward
+	@$(BIN)/tigs bench search task=$(TASK) $(ASKED) $(MORE) --json runs/bench/$(TASK).json $(BENCH)
 
 demo: $(STAMP)  ## everything on the built-in sample: train, fill by every method, table, page
 	@$(BIN)/tigs train $(SETTINGS)
