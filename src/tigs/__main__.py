@@ -66,6 +66,12 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--png", metavar="FOLDER", help="write the charts as PNG files too")
 
 
+def _claims_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--with-unk", metavar="FOLDER", help="figures made with method.allow_unk=true, for the claim about <unk>"
+    )
+
+
 def _infill_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text",
@@ -89,6 +95,7 @@ COMMANDS = {
     ),
     "infill": Command("fill the gaps of one sentence", "infill", _infill_options),
     "table": Command("the paper's table with our figures beside the paper's", "table", own_words=("task=all",)),
+    "claims": Command("what the paper says of its results, held against our figures", "claims", _claims_options),
     "report": Command("every figure, picture and example as one HTML page", "report", _report_options),
     "dashboard": Command("make a W&B workspace that compares the methods", "dashboard"),
     "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options, json_to_file=True),

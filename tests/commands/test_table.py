@@ -1,4 +1,4 @@
-"""`tigs table`: prints and writes the tables of what was asked for."""
+"""`tigs table` and `tigs claims`: what was asked for, printed and written from the files of figures."""
 
 from __future__ import annotations
 
@@ -152,3 +152,29 @@ def test_a_table_that_cannot_be_written_is_one_line(tigs, runs, tmp_path):
 def test_the_command_for_the_first_figures_names_the_folder(tigs, tmp_path):
     ran = tigs("table", f"output_dir={tmp_path}", "task=dialog")
     assert f'METHOD=all ARGS="output_dir={tmp_path}"`' in ran.err
+
+
+def test_claims_say_what_is_missing(tigs, runs):
+    ran = tigs("claims", f"output_dir={runs}")
+    assert (ran.code, ran.err) == (0, "")
+    verdicts = [line for line in ran.out.splitlines() if line.startswith(("holds", "does not hold", "cannot be said"))]
+    assert len(verdicts) == 7
+    assert all(line.startswith("cannot be said: ") for line in verdicts)
+    assert "there are no figures of" in verdicts[0]
+
+
+def test_claims_about_unk_are_asked_of_their_own_folder(tigs, runs):
+    claims, answered = (
+        json.loads(tigs("claims", f"output_dir={runs}", *words, "--json").out)["claims"]
+        for words in ([], ["--with-unk", runs])
+    )
+    assert [one["statement"] for one in answered] == [one["statement"] for one in claims]
+    assert claims[5]["summary"] == "no figures were made for it"
+    assert answered[5]["summary"].startswith("there are no figures of ")
+    assert answered[:5] == claims[:5]
+
+
+def test_claims_without_figures_name_the_command_that_makes_them(tigs, tmp_path):
+    ran = tigs("claims", f"output_dir={tmp_path}", "profile=cpu")
+    assert (ran.code, ran.out) == (2, "")
+    assert "PROFILE=cpu METHOD=all" in ran.err

@@ -184,6 +184,15 @@ def test_what_cannot_be_said_never_comes_out():
         assert (LURE, KNOWN) not in set(itertools.pairwise(words))
 
 
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_sentence_that_cannot_be_said_at_all_costs_infinitely_much(width):
+    """No hypothesis is left when its blank comes, and no other sentence stands beside it."""
+    model = Markov(table_of({LURE: {KNOWN: 0.0}}))
+    beams = search(model, together([Case("", [], [LURE, KNOWN, BLANK_ID])]), width=width)
+    assert (beams.scores == float("-inf")).all()
+    assert (beams.nll == float("inf")).all()
+
+
 @pytest.mark.parametrize("guided", [True, False])
 @torch.no_grad()
 def test_a_batch_that_is_searched_in_parts_gives_the_same(monkeypatch, worlds, guided):

@@ -29,6 +29,7 @@ SEEDS = st.integers(0, 10**6)
     margin=st.sampled_from([math.inf, 3.0, 0.5]),
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),
+    gradient=st.sampled_from(["word", "mean"]),
     patience=st.integers(1, 2),
     n_best=st.integers(1, 5),
 )
@@ -156,6 +157,37 @@ def test_a_margin_drops_who_falls_behind_though_it_would_have_won(beyond, word):
     assert result.fill == (word,)
 
 
+def stepping_stone():
+    """Each of three words is a little less likely by itself than the one before, and makes what follows much likelier."""
+    first, second, third = WORDS[:3]
+    table = {
+        START_ID: {first: 0.5, second: 0.1, third: 0.02},
+        first: {WORDS[3]: 0.001},
+        second: {WORDS[3]: 0.05},
+        third: {WORDS[3]: 0.9},
+    }
+    return Markov(table_of(table)), Case("", [], [BLANK_ID, WORDS[3]])
+
+
+def test_what_a_margin_dropped_is_tried_again_beside_another_word():
+    model, case = stepping_stone()
+    (result,) = tigs_from(model, [case], [WORDS[:1]], proposal="all", margin=2.0)
+    assert result.fill == WORDS[2:3]
+    assert result.rounds == 3
+    (result,) = tigs_from(model, [case], [WORDS[:1]], proposal="all", margin=2.0, max_rounds=1)
+    assert result.fill == WORDS[1:2]
+
+
+def test_without_a_margin_the_other_candidates_of_a_changed_blank_are_known_to_be_worse():
+    model, case = stepping_stone()
+    one_round, two_rounds = (
+        tigs_from(model, [case], [WORDS[:1]], proposal="all", max_rounds=rounds)[0] for rounds in (1, 2)
+    )
+    assert one_round.fill == two_rounds.fill == WORDS[2:3]
+    prefix = 1
+    assert two_rounds.model_steps == one_round.model_steps + prefix
+
+
 # Refills
 
 
@@ -205,11 +237,12 @@ def test_rounds_go_on_from_a_refill_as_from_any_other_start(worlds, proposal):
         assert both.trace == pytest.approx([*first.trace, *then.trace[1:]], abs=1e-3)
 
 
-def test_model_steps_of_a_refill():
+@pytest.mark.parametrize(("gradient", "readings"), [("word", 1), ("mean", 2)])
+def test_model_steps_of_a_refill(gradient, readings):
     """One blank in the middle of five words; where all is equally likely, nothing is found."""
     case = Case("", [], [WORDS[0], WORDS[1], BLANK_ID, WORDS[2], WORDS[3]])
     model = Markov(table_of({}))
-    (result,) = tigs_from(model, [case], [(WORDS[0],)], refills=3, refill_width=2, max_rounds=0)
-    to_score_the_start, gradient, prefix, two_hypotheses = 6, 3 * 6, 3, 2 * 3
-    assert result.model_steps == to_score_the_start + gradient + prefix + two_hypotheses
+    (result,) = tigs_from(model, [case], [(WORDS[0],)], refills=3, refill_width=2, max_rounds=0, gradient=gradient)
+    to_score_the_start, with_gradient, prefix, two_hypotheses = 6, 3 * 6, 3, 2 * 3
+    assert result.model_steps == to_score_the_start + readings * with_gradient + prefix + two_hypotheses
     assert result.rounds == 1

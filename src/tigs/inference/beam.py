@@ -167,12 +167,13 @@ class BeamSearch:
             table += self.guide(blank.nonzero().squeeze(1), position)[:, None]
         index = table.flatten(1).topk(new_width, dim=1).indices  # (blanks, new width)
         parent, word = index // n_words, index % n_words
+        # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
+        allowed = torch.arange(new_width, device=live.device) < self.widths[blank, None]
+        allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (blanks, new width)
         row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (blanks, width) into log_probabilities
-        spent = log_probabilities[row_of.gather(1, parent), word]  # (blanks, new width) log P of the chosen words
+        spent = self.scores.new_full(word.shape, _NEVER)  # (blanks, new width) log P of the chosen words
+        spent[allowed] = log_probabilities[row_of.gather(1, parent)[allowed], word[allowed]]
         gains = self.scores[blank].gather(1, parent) + spent
-        # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible.
-        too_many = torch.arange(new_width, device=live.device) >= self.widths[blank, None]
-        gains.masked_fill_(too_many | self.forbidden[word] | ~here.gather(1, parent), _NEVER)
 
         places = torch.arange(grown, device=live.device).clamp(max=width - 1)
         parents = places.repeat(len(live), 1)  # (batch, grown)

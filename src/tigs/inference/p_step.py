@@ -19,7 +19,7 @@ from tigs.data.special import END_ID
 from tigs.inference.budget import TokenBudget
 from tigs.inference.interfaces import SequenceModel
 
-# Words that candidates read before those that have passed a limit are dropped, if that many candidates are not left.
+# Tokens read, over all candidates together, between two looks at the limits; one each where more candidates are left.
 _TOKENS_AT_ONCE = 32
 
 
@@ -56,7 +56,7 @@ class Scored(NamedTuple):
     suffix_nll: Tensor
     """(rows, longest + 1) per target, after each row's best candidate"""
     steps: Tensor
-    """(rows) tokens read"""
+    """(rows) tokens read, each candidate's up to the one that drops it"""
 
 
 def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float) -> Tensor:
@@ -92,7 +92,7 @@ def score_candidates(
         suffix: what follows.
         limits: (rows, longest + 2), see `limits_within`.
         budget: how many candidates are read side by side.
-        context_length: tokens that each of them holds a memory of besides.
+        context_length: tokens of context, which a model may hold a memory of for each of them.
         only_best: whether a candidate is dropped as soon as another is known to be better.
     """
     n_candidates = candidates.shape[1]
@@ -162,7 +162,7 @@ def _read_suffix(
     suffix_nll = sums.new_zeros(len(row), n_targets)  # (read, longest + 1)
     steps = torch.zeros_like(row)  # (read)
     offset = 0
-    while offset < n_targets and len(place):
+    while len(place):
         # The fewer are left, the more words each reads at once: a small product with the vocabulary costs as much as a larger one.
         end = min(n_targets, offset + max(1, _TOKENS_AT_ONCE // len(place)))
         outputs, state = model.run(state, torch.cat([tokens[:, None], suffix.words[row, offset : end - 1]], dim=1))
@@ -172,16 +172,17 @@ def _read_suffix(
         per_token = model.nll(outputs.flatten(0, 1), targets.flatten()).per_token.view_as(targets).where(inside, 0.0)
         suffix_nll[place, offset:end] = per_token
         running = sums[:, None] + per_token.cumsum(dim=1)
-        passed = inside & (running >= limits[row, offset + 1 : end + 1])
+        passed = inside & ~(running < limits[row, offset + 1 : end + 1])  # what is no number passes too
         # Counted up to the word that drops a candidate: how many are read at once depends on a sentence's neighbours.
         steps[place] += (inside & (passed.cumsum(dim=1) <= passed)).sum(dim=1)
         dropped, ended = passed.any(dim=1), suffix.lengths[row] <= end  # (alive)
         whole = ended & ~dropped
         totals[place[whole]] = running[whole, -1]
         kept = (~ended & ~dropped).nonzero().squeeze(1)
+        offset = end
+        if not len(kept):
+            break
         if len(kept) < len(place):
             place, row, running, state = place[kept], row[kept], running[kept], state.select(kept)
-        sums, offset = running[:, -1], end
-        if offset < n_targets:
-            tokens = suffix.words[row, offset - 1]
+        sums, tokens = running[:, -1], suffix.words[row, offset - 1]
     return _Reading(totals, suffix_nll, steps)

@@ -25,7 +25,7 @@ class Visit(NamedTuple):
     vectors: Tensor
     """(rows, size) where the O-step has taken the blank"""
     gradient: Tensor
-    """(rows, size) of the sentence's NLL with respect to the blank's input, at its current word"""
+    """(rows, size) of the sentence's NLL with respect to the blank's input"""
 
 
 class Proposer:

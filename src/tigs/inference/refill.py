@@ -26,7 +26,7 @@ def refill(
         model: the searched model.
         state: before the first token, one row per sentence.
         templates: what is refilled.
-        gradient: (batch, longest, size) of the known words' NLL at each word's vector, in the sentence as it is filled now.
+        gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
         per_blank: hypotheses kept for every blank of a sentence; the more are open, the more ways there are.
         forbidden: (vocabulary) words that may not be filled in.
     """

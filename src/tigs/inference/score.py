@@ -56,7 +56,7 @@ def mean_gradients(
     """As `word_gradients`, but the mean of two gradients: at the words, and with what the model expects in the blanks instead.
 
     From one word to another is a long way for a first-order estimate. The words in question lie about the mean of all words,
-    weighted by their probabilities, so the second gradient is taken nearer to them; its error has another sign.
+    weighted by their probabilities, so the second gradient is taken nearer to them (docs/performance.md has the gain).
 
     Args:
         model: what scores them.
@@ -71,7 +71,7 @@ def mean_gradients(
     vectors = model.word_vectors[inputs]  # (batch, longest + 1, size)
     outputs, nll, at_words = _read(model, state, vectors, targets, mask)
     log_probabilities = model.log_probabilities(outputs[:, :-1][blanks])  # (blanks, vocabulary)
-    probabilities = log_probabilities.masked_fill_(forbidden, float("-inf")).softmax(dim=1)
+    probabilities = log_probabilities.masked_fill(forbidden, float("-inf")).softmax(dim=1)
     vectors[:, 1:][blanks] = probabilities @ model.word_vectors
     _, _, at_expected = _read(model, state, vectors, targets, mask)
     return nll, (at_words + at_expected) / 2

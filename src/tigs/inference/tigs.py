@@ -4,8 +4,8 @@ Each blank has a vector, first that of its word. A round visits every blank from
 against the gradient of the sentence's NLL, the P-step tries the words nearest to it and keeps the best. All sentences are read
 position by position together, so the state before each blank is at hand and only what follows is read again.
 
-Other proposals (`proposals.py`) need no vector that wanders: they take the gradient at the current words, once per round. Before
-the rounds, whole sentences may be refilled by beams that follow the gradient of the known words' NLL (`refill.py`).
+Other proposals (`proposals.py`) need no vector that wanders: they take the gradient of the sentence as it is, once per round.
+Before the rounds, whole sentences may be refilled by beams that follow the gradient of the known words' NLL (`refill.py`).
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class _Search:
     nll: Tensor = field(init=False)
     """(batch, longest + 1) of each current word"""
     gradient: Tensor = field(init=False)
-    """(batch, longest, size) of the sentence's NLL at each word's vector, when it was last taken"""
+    """(batch, longest, size) of the sentence's NLL with respect to each word's vector, when it was last taken"""
     stale: Tensor = field(init=False)
     """(batch) whether words have changed since then"""
     settled: Tensor = field(init=False)
     """(batch, longest) blanks that were visited, and nothing of their sentence has changed since"""
     tried: Tensor = field(init=False)
-    """(batch, longest, vocabulary) words that are known to be no better in the sentence as it is"""
+    """(batch, longest, vocabulary) words that were tried in the sentence as it is; another trial would end the same"""
     vectors: Tensor = field(init=False)
     """(batch, longest, size) where the O-step has taken each blank"""
     memory: OptimiserState = field(init=False)
@@ -123,7 +123,6 @@ class _Search:
         self.sentences.ids[changed] = beams.words[better, best[better]]
         self.vectors[changed] = method.model.word_vectors[self.sentences.ids[changed]]
         self.stale[changed] = True
-        self.tried[changed] = False
         self._take_gradients(changed)
         self._trace(active)
         return better
@@ -189,8 +188,8 @@ class _Search:
         visit = Visit(log_probabilities, self.vectors[rows, position], self.gradient[rows, position])
         candidates = method.propose(visit)  # (rows, candidates)
         own_nll = -log_probabilities.gather(1, candidates)  # (rows, candidates)
-        # What the current word and those tried before make of this very sentence is known. A forbidden word is a candidate only
-        # if the vector has gone where no number reaches.
+        # The current word and those that were tried in this very sentence are not tried again. A forbidden word is a candidate
+        # only if the vector has gone where no number reaches.
         self.tried[rows, position, words[rows, position]] = True
         excluded = self.tried[rows[:, None], position, candidates] | method.forbidden[candidates]
         own_nll.masked_fill_(excluded, float("inf"))
