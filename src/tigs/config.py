@@ -153,6 +153,8 @@ class MethodConfig:
     """Which words the P-step tries; `nearest` to the vector after the O-step is the paper's."""
     n_candidates: float = allowed(0.01, above=0.0, maximum=1e9)
     """K: candidates of the P-step; below 1 a share of the vocabulary."""
+    reach: float = allowed(float("inf"), minimum=0.0)
+    """`first-order-prefix`: a candidate whose estimate is this many nats behind that of the current word is not tried."""
     margin: float = allowed(float("inf"), above=0.0)
     """A candidate is dropped when its NLL so far is this many nats above the current word's; inf drops only what cannot win."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
@@ -164,6 +166,10 @@ class MethodConfig:
     """lambda: weight of the vectors' length in the O-step."""
     nearest_penalty: float = allowed(0.0, minimum=0.0)
     """Weight of a vector's distance to the nearest word in the O-step (Cheng et al. 2018)."""
+    precision: str = allowed("float32", choices=("float32", "tf32", "bfloat16"))
+    """What the P-step reads candidates in; the word it keeps is read again in float32. For GPUs."""
+    compile: bool = False
+    """Whether the decoder's step is compiled (`torch.compile`): a minute once, then less overhead on a GPU."""
     temperature: float = allowed(1.0, minimum=0.0)
     """Of GSN's sampling; 0 takes the likeliest word."""
     max_combinations: int = allowed(64, minimum=1)

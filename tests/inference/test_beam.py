@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -102,6 +103,35 @@ def test_known_words_choose_only_if_they_are_scored(score_known, word):
     assert beams.nll[0, 0].exp().item() == pytest.approx(1 / exact)
     chosen_by = exact if score_known else 0.6
     assert beams.scores[0, 0].exp().item() == pytest.approx(chosen_by)
+
+
+@pytest.mark.parametrize(("beyond", "word"), [(0.01, WISE), (-0.01, LURE)])
+def test_a_margin_drops_hypotheses_that_fall_behind_though_one_would_have_won(beyond, word):
+    templates = together([Case("", [], [BLANK_ID, KNOWN])])
+    beams = search(luring(), templates, width=4, margin=math.log(0.6 / 0.3) + beyond)
+    assert beams.words[0, 0].tolist() == [word, KNOWN]
+
+
+@given(st.integers(0, 10**6), small_cases(most_blanks=5), st.integers(1, 8))
+@settings(max_examples=15)
+def test_recombined_hypotheses_are_the_best_of_those_that_end_in_the_same_word(seed, cases, width):
+    model = random_markov(seed)
+    beams = search(model, together(cases), width=width, recombine=True)
+    for row, case in enumerate(cases):
+        if case.template[-1] != BLANK_ID:
+            continue
+        found = beams.scores[row] != float("-inf")
+        last = beams.words[row, found, len(case.template) - 1].tolist()
+        assert len(set(last)) == len(last) == min(width, len(WORDS))
+        exact = [
+            model.exact_nll(case.context, words[: len(case.template)]) for words in beams.words[row, found].tolist()
+        ]
+        assert beams.nll[row, found].tolist() == pytest.approx([nll.item() for nll in exact])
+        if width >= len(WORDS):
+            best = {}
+            for nll, fill in by_nll(model, case):
+                best.setdefault(fill[-1], nll)
+            assert beams.nll[row, found].tolist() == pytest.approx(sorted(best.values()))
 
 
 @pytest.mark.parametrize("end_matters", [True, False])

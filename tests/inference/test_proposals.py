@@ -32,7 +32,8 @@ def random_visit(seed, *, n_rows=N_ROWS, spread=1.0):
         return spread * torch.randn(n_rows, n_columns, generator=generator)
 
     log_probabilities = torch.log_softmax(numbers(n_rows, N_WORDS), dim=1)
-    return Visit(log_probabilities, numbers(n_rows, SIZE), numbers(n_rows, SIZE)), numbers(N_WORDS, SIZE)
+    words = torch.randint(N_WORDS, (n_rows,), generator=generator)
+    return Visit(log_probabilities, numbers(n_rows, SIZE), numbers(n_rows, SIZE), words), numbers(N_WORDS, SIZE)
 
 
 def dot(first, second):
@@ -58,15 +59,23 @@ def test_every_rule_by_plain_arithmetic(proposal, distance, allow_unk):
     visit, table = random_visit(0)
     forbidden = forbidden_words(N_WORDS, allow_unk=allow_unk)
     allowed = [word for word in range(N_WORDS) if not forbidden[word]]
-    settings = MethodConfig(proposal=proposal, distance=distance, n_candidates=6)
+    settings = MethodConfig(proposal=proposal, distance=distance, n_candidates=6, reach=0.1)
     found = Proposer(settings, table, forbidden=forbidden)(visit)
     n_candidates = len(allowed) if proposal == "all" else 6
-    for words, log_probabilities, *rest in zip(found.tolist(), *(part.tolist() for part in visit), strict=True):
+    all_hopeless = []
+    for words, hopeless, log_probabilities, *rest, current in zip(
+        *(part.tolist() for part in (*found, *visit)), strict=True
+    ):
         scores = {
             word: plain_score(proposal, distance, log_probabilities[word], *rest, table[word].tolist())
-            for word in allowed
+            for word in range(N_WORDS)
         }
         assert words == sorted(allowed, key=lambda word: -scores[word])[:n_candidates]
+        # Other scores are no estimates of the NLL in nats.
+        is_estimate = proposal == "first-order-prefix"
+        assert hopeless == [is_estimate and scores[word] < scores[current] - 0.1 for word in words]
+        all_hopeless += hopeless
+    assert set(all_hopeless) == ({True, False} if proposal == "first-order-prefix" else {False})
 
 
 @given(
@@ -82,7 +91,7 @@ def test_words_are_distinct_and_none_is_forbidden(seed, proposal, distance, allo
     forbidden = forbidden_words(N_WORDS, allow_unk=allow_unk)
     settings = MethodConfig(proposal=proposal, distance=distance, n_candidates=n_candidates)
     allowed = {word for word in range(N_WORDS) if not forbidden[word]}
-    for words in Proposer(settings, table, forbidden=forbidden)(visit).tolist():
+    for words in Proposer(settings, table, forbidden=forbidden)(visit).candidates.tolist():
         assert set(words) <= allowed
         assert len(set(words)) == len(words)
         assert len(words) == (len(allowed) if proposal == "all" else count_candidates(n_candidates, len(allowed)))
@@ -93,8 +102,8 @@ def test_a_word_is_nearest_to_itself_whatever_the_others_lengths(distance):
     table = torch.randn(40, 8, generator=torch.Generator().manual_seed(1)) * torch.linspace(0.1, 30, 40)[:, None]
     settings = MethodConfig(proposal="nearest", distance=distance, n_candidates=1)
     proposer = Proposer(settings, table, forbidden=forbidden_words(40, allow_unk=False))
-    found = proposer(Visit(torch.zeros(35, 40), table[5:], torch.zeros(35, 8)))
-    assert found.squeeze(1).tolist() == list(range(5, 40))
+    found = proposer(Visit(torch.zeros(35, 40), table[5:], torch.zeros(35, 8), torch.arange(5, 40)))
+    assert found.candidates.squeeze(1).tolist() == list(range(5, 40))
 
 
 @given(st.integers(0, 10**6), st.lists(st.sampled_from(WORDS), min_size=1, max_size=6), st.data())
@@ -109,12 +118,11 @@ def test_the_first_order_is_the_slope_towards_a_words_vector(seed, sentence, dat
     with search_mode():
         _, gradient = word_gradients(model, model.start(pad([[]])), pad([sentence]))
         outputs, _ = model.run(model.start(pad([[]])), torch.tensor([[START_ID, *sentence]]))
-    visit = Visit(
-        model.log_probabilities(outputs[:, place]), model.word_vectors[sentence[place], None], gradient[:, place]
-    )
+    current = torch.tensor([sentence[place]])
+    visit = Visit(model.log_probabilities(outputs[:, place]), model.word_vectors[current], gradient[:, place], current)
     for proposal, cost_of in costs.items():
         own = MethodConfig(proposal=proposal, n_candidates=len(WORDS))
-        (words,) = Proposer(own, model.word_vectors, forbidden=FORBIDDEN)(visit).tolist()
+        (words,) = Proposer(own, model.word_vectors, forbidden=FORBIDDEN)(visit).candidates.tolist()
         assert [cost_of[word] for word in words] == pytest.approx(sorted(cost_of.values()), abs=1e-6)
 
 

@@ -17,6 +17,7 @@ from .markov import WORDS, Markov, random_markov, slopes
 from .worlds import FORBIDDEN, Case, by_nll, small_cases, some_fills, together
 
 SEEDS = st.integers(0, 10**6)
+PLAIN = {"margin": float("inf"), "recombine": False}
 
 
 class Misleading(Markov):
@@ -33,14 +34,14 @@ class Misleading(Markov):
         return self.scale * outputs, after
 
 
-def refilled(model, cases, fills, *, per_blank):
+def refilled(model, cases, fills, **options):
     templates = together(cases)
     state = model.start(templates.context)
     sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
     known = F.pad(~templates.blanks, (0, 1), value=True)
     with search_mode():
         _, gradient = word_gradients(model, state, sentences, counted=known)
-        return refill(model, state, templates, gradient, per_blank=per_blank, forbidden=FORBIDDEN)
+        return refill(model, state, templates, gradient, forbidden=FORBIDDEN, **{**PLAIN, **options})
 
 
 def beam(model, cases, *, per_blank, **options):
@@ -90,6 +91,16 @@ def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(s
     guided = beam(model, cases, per_blank=per_blank, guide=lambda rows, place: gains[rows, place])
     assert torch.equal(found.words, guided.words)
     torch.testing.assert_close(found.nll, guided.nll)
+
+
+@given(SEEDS, with_blanks(5), st.sampled_from([0.0, 1.0, 100.0]))
+@settings(max_examples=20)
+def test_in_a_chain_one_hypothesis_for_every_last_word_is_enough(seed, cases, scale):
+    """What follows depends on nothing else there, so the best fill is found whatever the gradient says."""
+    model = Misleading(seed, scale=scale)
+    found = refilled(model, cases, some_fills(cases, seed), per_blank=len(WORDS), recombine=True)
+    for row, case in enumerate(cases):
+        assert found.nll[row].min().item() == pytest.approx(by_nll(model, case)[0][0])
 
 
 def test_chosen_templates_keep_their_place_and_their_words():

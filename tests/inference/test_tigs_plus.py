@@ -27,6 +27,7 @@ SEEDS = st.integers(0, 10**6)
     proposal=st.sampled_from(PROPOSALS),
     n_candidates=st.integers(1, 6),
     margin=st.sampled_from([math.inf, 3.0, 0.5]),
+    reach=st.sampled_from([math.inf, 2.0, 0.0]),
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),
     gradient=st.sampled_from(["word", "mean"]),
@@ -186,6 +187,45 @@ def test_without_a_margin_the_other_candidates_of_a_changed_blank_are_known_to_b
     assert one_round.fill == two_rounds.fill == WORDS[2:3]
     prefix = 1
     assert two_rounds.model_steps == one_round.model_steps + prefix
+
+
+# The reach
+
+
+def within_reach(model, case, fill, reach):
+    """(blank, word) that the estimate at the sentence as it is, by finite differences, does not rule out."""
+    sentence = case.filled(fill)
+    for place, token in enumerate(case.template):
+        if token == BLANK_ID:
+            cost = slopes(model, case.context, sentence, place)
+            for word in WORDS:
+                cost[word] += model.exact_nlls(case.context, [*sentence[:place], word])[place].item()
+            yield from ((place, word) for word in WORDS if cost[word] < cost[sentence[place]] + reach - 1e-6)
+
+
+@given(SEEDS, small_cases(most_blanks=5), st.sampled_from([0.0, 0.5, 2.0]))
+@settings(max_examples=40)
+def test_at_the_end_no_word_within_reach_is_better(seed, cases, reach):
+    """Whatever an earlier gradient said of it."""
+    model, starts = random_markov(seed), some_fills(cases, seed)
+    options = {"proposal": "first-order-prefix", "n_candidates": len(WORDS), "reach": reach}
+    for case, result in zip(cases, tigs_from(model, cases, starts, **options), strict=True):
+        sentence = case.filled(result.fill)
+        for place, word in within_reach(model, case, result.fill, reach):
+            moved = [*sentence[:place], word, *sentence[place + 1 :]]
+            assert model.exact_nll(case.context, moved).item() > result.nll - 2 * TOLERANCE
+
+
+def test_words_out_of_reach_are_not_read(worlds):
+    world = worlds("aprc")
+    cases = world.cases(12)
+    options = {"proposal": "first-order-prefix", "n_candidates": 12, "start": "greedy", "max_rounds": 1}
+    steps = [
+        sum(result.model_steps for result in world.fill("tigs", cases, reach=reach, **options))
+        for reach in (math.inf, 3.0, 0.0)
+    ]
+    assert steps == sorted(steps, reverse=True)
+    assert len(set(steps)) == 3
 
 
 # Refills

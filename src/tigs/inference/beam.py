@@ -46,6 +46,8 @@ def beam_search(
     forbidden: Tensor,
     score_known: bool = True,
     guide: Guide | None = None,
+    recombine: bool = False,
+    margin: float = float("inf"),
 ) -> Beams:
     """The `width` best fills found from left to right.
 
@@ -57,6 +59,8 @@ def beam_search(
         forbidden: (vocabulary) words that may not be filled in.
         score_known: whether known words, `</s>` among them, help to choose between hypotheses.
         guide: added to a word's score when hypotheses are chosen, and only then.
+        recombine: whether of hypotheses that end in the same word only the best goes on.
+        margin: nats by which a hypothesis may fall behind the best of its sentence.
     """
     lengths = templates.target.lengths
     widths = torch.as_tensor(width, device=lengths.device).expand_as(lengths)  # (batch)
@@ -73,6 +77,8 @@ def beam_search(
             forbidden=forbidden,
             score_known=score_known,
             guide=None if guide is None else _beginning_at(first, guide),
+            recombine=recombine,
+            margin=margin,
         )
         parts.append(search.run())
     return _concatenate(parts, templates.target.ids.shape[1])
@@ -92,6 +98,8 @@ class BeamSearch:
         score_known: bool = True,
         score_end: bool = True,
         guide: Guide | None = None,
+        recombine: bool = False,
+        margin: float = float("inf"),
         keep_messages: bool = False,
     ) -> None:
         """See `beam_search`.
@@ -103,6 +111,7 @@ class BeamSearch:
         """
         self.model, self.widths, self.forbidden = model, widths, forbidden
         self.score_known, self.score_end, self.guide = score_known, score_end, guide
+        self.recombine, self.margin = recombine, margin
         # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
         self.messages = (
             model.word_vectors.new_zeros(*templates.target.ids.shape, len(forbidden)) if keep_messages else None
@@ -134,6 +143,7 @@ class BeamSearch:
             parents = torch.arange(live.shape[1], device=live.device).expand_as(live)  # (batch, width)
             if blank.any():
                 parents = self._branch(blank, live, outputs, position)
+            self.scores[self.scores < self.scores.amax(dim=1, keepdim=True) - self.margin] = _NEVER
             still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
             if not torch.equal(still, live) or blank.any():
                 row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)
@@ -154,7 +164,8 @@ class BeamSearch:
     def _branch(self, blank: Tensor, live: Tensor, outputs: Tensor, position: int) -> Tensor:
         """Keep the best continuations of sentences with a blank here; returns (batch, new width) where each comes from."""
         width, n_words = live.shape[1], len(self.forbidden)
-        new_width = min(int(self.widths.max()), width * int((~self.forbidden).sum()))
+        n_ends = int((~self.forbidden).sum()) * (1 if self.recombine else width)
+        new_width = min(int(self.widths.max()), n_ends)
         grown = max(width, new_width)
         here = live[blank]  # (blanks, width)
         log_probabilities = self.model.log_probabilities(outputs[blank[:, None].expand_as(live)[live]])
@@ -165,8 +176,7 @@ class BeamSearch:
             self.messages[blank, position] = table.amax(dim=1)
         if self.guide is not None:
             table += self.guide(blank.nonzero().squeeze(1), position)[:, None]
-        index = table.flatten(1).topk(new_width, dim=1).indices  # (blanks, new width)
-        parent, word = index // n_words, index % n_words
+        parent, word = self._choose(table, new_width)  # (blanks, new width) each
         # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
         allowed = torch.arange(new_width, device=live.device) < self.widths[blank, None]
         allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (blanks, new width)
@@ -186,6 +196,14 @@ class BeamSearch:
         self.nll[blank, :new_width] -= spent
         self.scores[blank] = F.pad(gains, (0, grown - new_width), value=_NEVER)
         return parents
+
+    def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
+        """Of scores (blanks, width, vocabulary) the best: (blanks, chosen) hypotheses that go on, and by which word."""
+        if self.recombine:
+            word = table.amax(dim=1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
+            return table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
+        index = table.flatten(1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
+        return index // table.shape[2], index % table.shape[2]
 
     def _sorted(self) -> Beams:
         scores, order = self.scores.sort(dim=1, descending=True, stable=True)

@@ -26,6 +26,17 @@ class Visit(NamedTuple):
     """(rows, size) where the O-step has taken the blank"""
     gradient: Tensor
     """(rows, size) of the sentence's NLL with respect to the blank's input"""
+    words: Tensor
+    """(rows) what stands in the blank"""
+
+
+class Proposed(NamedTuple):
+    """What is worth a trial."""
+
+    candidates: Tensor
+    """(rows, K) the words with the highest scores"""
+    hopeless: Tensor
+    """(rows, K) those that the estimate puts out of reach"""
 
 
 class Proposer:
@@ -36,16 +47,20 @@ class Proposer:
         self.score = _SCORES[settings.proposal]
         self.takes_o_step = settings.proposal == "nearest"
         self.takes_gradient = settings.proposal.startswith("first-order")
+        # Its scores are nats; those of the others are not, or leave out what follows.
+        self.reach = settings.reach if settings.proposal == "first-order-prefix" else float("inf")
         everything = settings.proposal == "all"
         n_allowed = int((~forbidden).sum())
         self.n_candidates = n_allowed if everything else count_candidates(settings.n_candidates, n_allowed)
         # Of the squared distance to a vector this part is always the same.
         self.squares = (word_vectors**2).sum(dim=1)  # (vocabulary)
 
-    def __call__(self, visit: Visit) -> Tensor:
-        """(rows, K) the words with the highest scores."""
-        scores = self.score(self, visit).masked_fill(self.forbidden, float("-inf"))  # (rows, vocabulary)
-        return scores.topk(self.n_candidates, dim=1).indices
+    def __call__(self, visit: Visit) -> Proposed:
+        """The words to try at one blank of each sentence."""
+        scores = self.score(self, visit)  # (rows, vocabulary)
+        least = scores.gather(1, visit.words[:, None]) - self.reach  # (rows, 1)
+        highest, candidates = scores.masked_fill(self.forbidden, float("-inf")).topk(self.n_candidates, dim=1)
+        return Proposed(candidates, highest < least)
 
 
 def count_candidates(wanted: float, n_words: int) -> int:

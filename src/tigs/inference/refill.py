@@ -4,7 +4,8 @@ A plain beam knows nothing of what stands behind a blank. Here the sentence is a
 words' NLL with respect to each input says, to first order, what another word would do to all known words behind it. (The
 words in other blanks do not count: they will be chosen anew.) A hypothesis is chosen by what it has paid and this estimate for
 its newest word; what it pays later is then its own. So whole runs of blanks are filled together with what follows them, where
-one-word moves get stuck and a plain beam is blind.
+one-word moves get stuck and a plain beam is blind. Of hypotheses that end in the same word only the best need go on: what
+follows depends on that word more than on those before it, and the width is left for words that differ.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from tigs.inference.interfaces import SequenceModel, Templates
 
 
 def refill(
-    model: SequenceModel, state: Any, templates: Templates, gradient: Tensor, *, per_blank: int, forbidden: Tensor
+    model: SequenceModel,
+    state: Any,
+    templates: Templates,
+    gradient: Tensor,
+    *,
+    per_blank: int,
+    margin: float,
+    recombine: bool,
+    forbidden: Tensor,
 ) -> Beams:
     """The best fills found by one beam.
 
@@ -28,6 +37,8 @@ def refill(
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
         per_blank: hypotheses kept for every blank of a sentence; the more are open, the more ways there are.
+        margin: nats by which a hypothesis may fall behind the best of its sentence.
+        recombine: whether of hypotheses that end in the same word only the best goes on; the next best fills are lost by it.
         forbidden: (vocabulary) words that may not be filled in.
     """
 
@@ -36,4 +47,6 @@ def refill(
         return -(gradient[rows, position] @ model.word_vectors.t())  # (rows, vocabulary)
 
     widths = per_blank * templates.blanks.sum(dim=1)  # (batch)
-    return beam_search(model, state, templates, width=widths, forbidden=forbidden, guide=gain)
+    return beam_search(
+        model, state, templates, width=widths, forbidden=forbidden, guide=gain, recombine=recombine, margin=margin
+    )

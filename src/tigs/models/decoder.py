@@ -70,6 +70,10 @@ class Decoder(nn.Module):
             outputs.append(state.hidden[-1])
         return self.dropout(torch.stack(outputs, dim=1)), state
 
+    def compile_step(self) -> None:
+        """Let torch fuse what is done for every token; shapes may vary from call to call."""
+        self._advance = torch.compile(Decoder._advance.__get__(self), dynamic=True)  # type: ignore[method-assign]
+
     def _advance(self, state: DecoderState, word_gates: Tensor) -> DecoderState:
         known = state.hidden[0]
         if state.memory is not None:
@@ -82,3 +86,10 @@ class Decoder(nn.Module):
             hidden.append(new_hidden)
             cell.append(new_cell)
         return DecoderState(tuple(hidden), tuple(cell), state.memory)
+
+
+def compile_steps(network: nn.Module) -> None:
+    """Compile the step of every recurrent decoder in a network."""
+    for module in network.modules():
+        if isinstance(module, Decoder):
+            module.compile_step()
