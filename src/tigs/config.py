@@ -146,7 +146,7 @@ class MethodConfig:
     refills: int = allowed(0, minimum=0)
     """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient."""
     refill_width: int = allowed(10, minimum=1)
-    """Hypotheses of that beam, for every blank of the sentence."""
+    """Hypotheses of that beam, for every blank of the longest run of blanks."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills and first-order proposals take it: at the current words, or its mean with that at the words to expect."""
     proposal: str = allowed("nearest", choices=PROPOSALS)

@@ -36,7 +36,7 @@ def refill(
         state: before the first token, one row per sentence.
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
-        per_blank: hypotheses kept for every blank of a sentence; the more are open, the more ways there are.
+        per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
         margin: nats by which a hypothesis may fall behind the best of its sentence.
         recombine: whether of hypotheses that end in the same word only the best goes on; the next best fills are lost by it.
         forbidden: (vocabulary) words that may not be filled in.
@@ -46,7 +46,14 @@ def refill(
         # What the current word itself stands for is the same for all hypotheses of a sentence and chooses nothing.
         return -(gradient[rows, position] @ model.word_vectors.t())  # (rows, vocabulary)
 
-    widths = per_blank * templates.blanks.sum(dim=1)  # (batch)
+    widths = per_blank * longest_runs(templates.blanks)  # (batch)
     return beam_search(
         model, state, templates, width=widths, forbidden=forbidden, guide=gain, recombine=recombine, margin=margin
     )
+
+
+def longest_runs(blanks: Tensor) -> Tensor:
+    """(batch) the most blanks that stand together in each sentence, from (batch, longest)."""
+    so_far = blanks.cumsum(dim=1)  # (batch, longest)
+    before_run = (so_far * ~blanks).cummax(dim=1).values  # (batch, longest) blanks up to the last known word
+    return (so_far - before_run).amax(dim=1)
