@@ -17,7 +17,8 @@ import pytest
 from hypothesis import settings
 
 from tigs.__main__ import main
-from tigs.config import MODELS, compose
+from tigs.composition import compose
+from tigs.config import MODELS
 from tigs.data.lock import one_at_a_time
 
 settings.register_profile("tigs", deadline=None, max_examples=50)

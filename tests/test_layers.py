@@ -72,7 +72,7 @@ def test_the_shared_ground_imports_no_layer():
 
 
 def test_every_part_of_the_package_has_a_place():
-    ground = {"", "config", "console", "errors", "progress", "tracking", "validation", "whole_file"}
+    ground = {"", "composition", "config", "console", "errors", "progress", "tracking", "validation", "whole_file"}
     assert {part_of(name) for name in IMPORTS} <= ground | set(LAYERS) | set(ABOVE_ALL)
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tigs import __version__
-from tigs.config import METHODS, TASKS, Config, available, compose
+from tigs.composition import available, compose
+from tigs.config import METHODS, TASKS, Config
 from tigs.errors import TigsError
 
 

@@ -14,7 +14,8 @@ import wandb
 from pytorch_lightning.loggers import WandbLogger
 from pytorch_lightning.utilities.rank_zero import rank_zero_only
 
-from tigs.config import Config, to_plain
+from tigs.composition import to_plain
+from tigs.config import Config
 from tigs.console import say
 from tigs.errors import TrackingError
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.inference.required import checkpoint_path
 
 

@@ -7,7 +7,8 @@ import json
 import pytest
 import sacrebleu
 
-from tigs.config import TASKS, compose
+from tigs.composition import compose
+from tigs.config import TASKS
 from tigs.console import print_table, print_text
 from tigs.data.prepare import prepare
 

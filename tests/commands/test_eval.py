@@ -9,7 +9,8 @@ import shutil
 import pytest
 import torch
 
-from tigs.config import METHODS, MODELS, compose
+from tigs.composition import compose
+from tigs.config import METHODS, MODELS
 from tigs.inference.predictions import predictions_folder, read_predictions
 from tigs.inference.required import checkpoint_path
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.inference.predictions import predictions_folder, read_predictions
 
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.data.gapped_text import Gap, expand, parse
 from tigs.data.prepare import prepare
 from tigs.data.special import BLANK, SPECIAL_TOKENS

@@ -8,7 +8,7 @@ import shutil
 import pytest
 import torch
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.data.special import UNK_ID
 from tigs.inference.required import checkpoint_path
 from tigs.inference.sweep_results import read_results

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.report.experiment import load_experiments
 from tigs.report.methods import label
 from tigs.report.render import number, to_csv, to_latex, to_markdown

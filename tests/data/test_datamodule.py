@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tigs.config import TASKS, compose
+from tigs.composition import compose
+from tigs.config import TASKS
 from tigs.data.datamodule import FitDataModule, PredictDataModule
 from tigs.data.prepare import prepare
 from tigs.data.special import BLANK_ID, PAD_ID

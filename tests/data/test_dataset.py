@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tigs.config import TASKS, compose
+from tigs.composition import compose
+from tigs.config import TASKS
 from tigs.data.bucket import BatchKey
 from tigs.data.dataset import PairDataset
 from tigs.data.prepare import prepare

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tigs.config import TASKS, compose, from_plain
+from tigs.composition import compose, from_plain
+from tigs.config import TASKS
 from tigs.data import prepare as prepare_module
 from tigs.data.corpora.pairs import SPLITS
 from tigs.data.prepare import prepare
@@ -23,7 +24,7 @@ from tigs.data.special import SPECIAL_TOKENS, UNK_ID
 PROCESS = """
 import os, sys, time
 from pathlib import Path
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.data import prepare as module
 {patch}
 print(module.prepare(compose(sys.argv[1:])).folder)

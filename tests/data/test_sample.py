@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tigs.config import TASKS, DataConfig, compose
+from tigs.composition import compose
+from tigs.config import TASKS, DataConfig
 from tigs.data.corpora import sample
 from tigs.data.corpora.pairs import Corpus, Pair
 from tigs.data.corpora.sample import read_sample

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tigs.composition import compose
 from tigs.config import TestSetConfig as Settings  # under a name that pytest does not take for tests
-from tigs.config import compose
 from tigs.data.corpora.pairs import Pair
 from tigs.data.prepare import prepare
 from tigs.data.test_sets import load_test_set, make_test_sets, save_test_set, set_name

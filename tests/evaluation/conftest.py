@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tigs.config import compose, to_plain
+from tigs.composition import compose, to_plain
 from tigs.data.prepare import prepare
 from tigs.data.special import BLANK
 from tigs.inference.predictions import FORMAT_VERSION, Header, Prediction, write_predictions

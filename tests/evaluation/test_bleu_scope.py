@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.data.special import BLANK
 from tigs.evaluation.evaluate import evaluate
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tigs.config import MODELS, compose
+from tigs.composition import compose
+from tigs.config import MODELS
 from tigs.data.prepare import prepare
 from tigs.inference.required import checkpoint_path
 from tigs.training.checkpoint import load_model

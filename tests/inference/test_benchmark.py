@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from tigs.config import MethodConfig, compose
+from tigs.composition import compose
+from tigs.config import MethodConfig
 from tigs.data.prepare import prepare
 from tigs.data.special import BLANK_ID, SPECIAL_TOKENS, UNK_ID
 from tigs.errors import InferenceError

@@ -13,7 +13,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tigs.config import METHODS, MODELS, compose
+from tigs.composition import compose
+from tigs.config import METHODS, MODELS
 from tigs.data.prepare import prepare
 from tigs.inference.predict import predict
 from tigs.inference.predictions import predictions_folder, read_predictions

@@ -17,7 +17,8 @@ import pytorch_lightning as lightning
 import torch
 from torch.nn.functional import cross_entropy
 
-from tigs.config import METHODS, compose
+from tigs.composition import compose
+from tigs.config import METHODS
 from tigs.data.datamodule import PredictDataModule, TemplateBatch
 from tigs.data.prepare import prepare
 from tigs.data.special import END_ID, SPECIAL_TOKENS, START_ID
@@ -30,6 +31,7 @@ from tigs.inference.predictions import Prediction, predictions_folder, read_pred
 from tigs.inference.required import checkpoint_path, load_models
 from tigs.inference.writer import read_parts
 from tigs.training.checkpoint import load_model
+from tigs.training.memory import peak_memory
 
 # Two test sets instead of six, and rounds enough to see that they work.
 SETS = ["random-50", "middle-50"]
@@ -435,3 +437,15 @@ def test_a_folder_that_cannot_be_written_is_named(words, tmp_path):
     (tmp_path / "runs/poetry/small/predictions").write_text("in the way")
     with pytest.raises(PredictionError, match=r"predictions.*cannot write the predictions"):
         predict(config)
+
+
+@pytest.mark.parametrize("method", ["tigs", "tigs-plus"])
+def test_peak_memory_does_not_grow_with_the_number_of_sentences(words, tmp_path, method):
+    def peak(limit):
+        config = compose(
+            words(f"method={method}", f"eval.limit={limit}", "eval.batch_size=2", f"output_dir={tmp_path / str(limit)}")
+        )
+        shutil.copytree(tmp_path / "runs/poetry", tmp_path / str(limit) / "poetry")
+        return peak_memory(lambda: predict(config))
+
+    assert peak(10) < 1.5 * peak(2)

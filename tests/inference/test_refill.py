@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -44,10 +46,14 @@ def refilled(model, cases, fills, **options):
         return refill(model, state, templates, gradient, forbidden=FORBIDDEN, **{**PLAIN, **options})
 
 
+def longest_run(template):
+    return max((len(list(run)) for token, run in itertools.groupby(template) if token == BLANK_ID), default=0)
+
+
 def beam(model, cases, *, per_blank, **options):
     """As many hypotheses as a refill has."""
     templates = together(cases)
-    widths = torch.tensor([per_blank * case.n_blanks for case in cases])
+    widths = torch.tensor([per_blank * longest_run(case.template) for case in cases])
     return beam_search(model, model.start(templates.context), templates, width=widths, forbidden=FORBIDDEN, **options)
 
 

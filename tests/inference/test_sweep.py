@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.data.batch import pad
 from tigs.data.corpora.pairs import Pair
 from tigs.data.prepare import prepare

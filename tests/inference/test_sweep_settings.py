@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.errors import ConfigError
 from tigs.inference import sweep_settings as settings_module
 from tigs.inference.sweep_settings import sweep_settings

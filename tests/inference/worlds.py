@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from tigs.config import MODELS, MethodConfig, compose
+from tigs.composition import compose
+from tigs.config import MODELS, MethodConfig
 from tigs.data.batch import pad
 from tigs.data.special import BLANK_ID, END_ID, START_ID
 from tigs.inference.interfaces import FillResult, Infiller, Templates

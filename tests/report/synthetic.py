@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tigs.config import METHODS, DataConfig, TestSetConfig, compose, to_plain
+from tigs.composition import compose, to_plain
+from tigs.config import METHODS, DataConfig, TestSetConfig
 from tigs.data.corpora.sample import read_sample
 from tigs.data.special import BLANK
 from tigs.data.test_sets import make_test_sets

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.report.dashboard import comparison_workspace
 
 SETS = ("random-25", "middle-25", "random-50", "middle-50", "random-75", "middle-75")

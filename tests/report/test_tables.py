@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tigs.config import METHODS, compose, to_plain
+from tigs.composition import compose, to_plain
+from tigs.config import METHODS
 from tigs.errors import EvaluationError
 from tigs.report.experiment import load_experiments, load_readable
 from tigs.report.paper import paper_figures, paper_sets

@@ -7,7 +7,7 @@ import sys
 import pytorch_lightning as lightning
 import torch
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.data.datamodule import FitDataModule
 from tigs.models.build import build_model
 from tigs.training.module import TrainingModule

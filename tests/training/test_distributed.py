@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.training.checkpoint import load_model
 from tigs.training.fit import model_folder
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from tigs.__main__ import main
-from tigs.config import MODELS, TASKS, compose
+from tigs.composition import compose
+from tigs.config import MODELS, TASKS
 from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import prepare
 from tigs.errors import CheckpointError

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from tigs.config import MODELS, TASKS, compose
+from tigs.composition import compose
+from tigs.config import MODELS, TASKS
 from tigs.data.bucket import BatchKey
 from tigs.data.dataset import PairDataset
 from tigs.data.prepare import prepare

@@ -12,7 +12,7 @@ import time
 import pytest
 import torch
 
-from tigs.config import compose
+from tigs.composition import compose
 from tigs.training.fit import model_folder
 
 

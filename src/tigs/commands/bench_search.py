@@ -12,7 +12,8 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from tigs.config import Config, compose, to_plain
+from tigs.composition import compose, to_plain
+from tigs.config import Config
 from tigs.console import print_json, print_table, print_text, say
 from tigs.data.prepare import PreparedData, prepare
 from tigs.data.test_sets import TestItem, TestSet

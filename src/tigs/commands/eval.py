@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tigs.commands.eval_tables import Evaluated, print_comparison, print_method
-from tigs.config import METHODS, Config, compose
+from tigs.composition import compose
+from tigs.config import METHODS, Config
 from tigs.console import print_json, print_text, say
 from tigs.data.prepare import prepare
 from tigs.errors import EvaluationError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from tigs.config import MODELS, Config, compose
+from tigs.composition import compose
+from tigs.config import MODELS, Config
 from tigs.console import print_json, print_table, say
 from tigs.data.prepare import prepare
 from tigs.tracking import is_first_process

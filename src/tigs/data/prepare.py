@@ -19,7 +19,8 @@ from typing import Any
 
 import datasets
 
-from tigs.config import Config, save
+from tigs.composition import save
+from tigs.config import Config
 from tigs.data.corpora.pairs import SPLITS, Corpus, Pair
 from tigs.data.lock import one_at_a_time
 from tigs.data.source import corpus_name, find_source_files, read_corpus

@@ -13,7 +13,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from tigs.config import MethodConfig, compose
+from tigs.composition import compose
+from tigs.config import MethodConfig
 from tigs.data.datamodule import TemplateBatch
 from tigs.data.test_sets import TestSet
 from tigs.data.vocabulary import Vocabulary

@@ -15,7 +15,8 @@ import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.callbacks import Callback, RichProgressBar
 
-from tigs.config import Config, to_plain
+from tigs.composition import to_plain
+from tigs.config import Config
 from tigs.console import say
 from tigs.data.datamodule import PredictDataModule
 from tigs.data.prepare import PreparedData, prepare

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tigs.config import MODELS, Config, compose, to_plain
+from tigs.composition import compose, to_plain
+from tigs.config import MODELS, Config
 from tigs.data.prepare import PreparedData
 from tigs.data.test_sets import TestItem
 from tigs.errors import CheckpointError, InferenceError

@@ -11,7 +11,8 @@ from typing import cast
 
 import torch
 
-from tigs.config import Config, to_plain
+from tigs.composition import to_plain
+from tigs.config import Config
 from tigs.console import say
 from tigs.data.batch import pad
 from tigs.data.corpora.pairs import Pair

@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tigs.config import Config, compose
+from tigs.composition import compose
+from tigs.config import Config
 from tigs.errors import ConfigError
 
 MAX_SETTINGS = 200

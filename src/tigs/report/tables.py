@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tigs.config import available, compose
+from tigs.composition import available, compose
 from tigs.evaluation.bootstrap import MIN_SENTENCES
 from tigs.evaluation.metrics import Metrics
 from tigs.report.experiment import Experiment

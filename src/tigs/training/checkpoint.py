@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tigs.config import Config, from_plain, to_plain
+from tigs.composition import from_plain, to_plain
+from tigs.config import Config
 from tigs.data.prepare import PreparedData
 from tigs.data.vocabulary import Vocabulary
 from tigs.errors import CheckpointError

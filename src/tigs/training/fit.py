@@ -19,7 +19,8 @@ from pytorch_lightning.loggers import Logger
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from tigs import tracking
-from tigs.config import Config, save, to_plain
+from tigs.composition import save, to_plain
+from tigs.config import Config
 from tigs.console import say
 from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import PreparedData

@@ -11,19 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tigs.config import (
-    GROUPS,
-    METHODS,
-    MODELS,
-    PROPOSALS,
-    TASKS,
-    available,
-    compose,
-    experiments_folder,
-    from_plain,
-    save,
-    to_plain,
-)
+from tigs.composition import GROUPS, available, compose, experiments_folder, from_plain, save, to_plain
+from tigs.config import METHODS, MODELS, PROPOSALS, TASKS
 from tigs.errors import ConfigError
 
 PROFILES = available("profile")
@@ -34,7 +23,7 @@ def experiments(tmp_path, monkeypatch):
     """A copy of experiments/ that a test may spoil."""
     folder = tmp_path / "experiments"
     shutil.copytree(experiments_folder(), folder)
-    monkeypatch.setattr("tigs.config.experiments_folder", lambda: folder)
+    monkeypatch.setattr("tigs.composition.experiments_folder", lambda: folder)
     return folder
 
 
