@@ -24,6 +24,7 @@ METHODS = (
     "template",
 )
 PROPOSALS = ("nearest", "first-order", "prefix", "first-order-prefix", "all")
+PRECISIONS = ("float32", "tf32", "bfloat16")
 STRATEGIES = ("random", "middle")
 
 
@@ -127,7 +128,7 @@ class MethodConfig:
     allow_unk: bool = False
     """Whether `<unk>` may be filled in."""
     n_best: int = allowed(1, minimum=1)
-    """Distinct fills to return, best first; fewer where the search has seen fewer, as a margin makes it."""
+    """Distinct fills to return, best first; fewer where the search has seen fewer, as a margin, a reach and refills make it."""
     max_rounds: int = allowed(50, minimum=0)
     """T: visits of every blank, by the methods that go round."""
     patience: int = allowed(1, minimum=1)
@@ -147,7 +148,8 @@ class MethodConfig:
     reach: float = allowed(float("inf"), minimum=0.0)
     """`first-order-prefix`: a candidate whose estimate is this many nats behind that of the current word is not tried."""
     margin: float = allowed(float("inf"), above=0.0)
-    """A candidate is dropped when its NLL so far is this many nats above the current word's; inf drops only what cannot win."""
+    """A candidate is dropped when its NLL so far is this many nats above the current word's, a hypothesis of a refill when it is
+    so far above the best one's; inf drops only what cannot win."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
     step_size: float = allowed(10.0, above=0.0)
     """alpha of the O-step."""
@@ -157,10 +159,8 @@ class MethodConfig:
     """lambda: weight of the vectors' length in the O-step."""
     nearest_penalty: float = allowed(0.0, minimum=0.0)
     """Weight of a vector's distance to the nearest word in the O-step (Cheng et al. 2018)."""
-    precision: str = allowed("float32", choices=("float32", "tf32", "bfloat16"))
-    """What the P-step reads candidates in; the word it keeps is read again in float32. For GPUs."""
-    compile: bool = False
-    """Whether the decoder's step is compiled (`torch.compile`): a minute once, then less overhead on a GPU."""
+    precision: str = allowed("float32", choices=PRECISIONS)
+    """TIGS, on a GPU: what candidates are read in first; those that are left are read again in float32."""
     temperature: float = allowed(1.0, minimum=0.0)
     """Of GSN's sampling; 0 takes the likeliest word."""
     max_combinations: int = allowed(64, minimum=1)
@@ -175,6 +175,8 @@ class EvalConfig:
     """Only this many templates of each set."""
     batch_size: int = allowed(64, minimum=1)
     """Sentences filled together, per process; fills do not depend on it."""
+    compile: bool = False
+    """Whether the recurrent decoders' step is compiled by torch, which takes a minute and is meant for GPUs."""
 
 
 @dataclass

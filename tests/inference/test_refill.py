@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -9,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tigs.data.batch import pad
-from tigs.data.special import BLANK_ID
+from tigs.data.special import BLANK_ID, START_ID
 from tigs.inference.beam import beam_search
 from tigs.inference.gradient import search_mode
-from tigs.inference.refill import refill
+from tigs.inference.refill import longest_runs, refill
 from tigs.inference.score import word_gradients
 
-from .markov import WORDS, Markov, random_markov, slopes
+from .markov import WORDS, Markov, random_markov, slopes, table_of
 from .worlds import FORBIDDEN, Case, by_nll, small_cases, some_fills, together
 
 SEEDS = st.integers(0, 10**6)
-PLAIN = {"margin": float("inf"), "recombine": False}
 
 
 class Misleading(Markov):
@@ -36,14 +36,14 @@ class Misleading(Markov):
         return self.scale * outputs, after
 
 
-def refilled(model, cases, fills, **options):
+def refilled(model, cases, fills, *, per_blank, margin=float("inf")):
     templates = together(cases)
     state = model.start(templates.context)
     sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
     known = F.pad(~templates.blanks, (0, 1), value=True)
     with search_mode():
         _, gradient = word_gradients(model, state, sentences, counted=known)
-        return refill(model, state, templates, gradient, forbidden=FORBIDDEN, **{**PLAIN, **options})
+        return refill(model, state, templates, gradient, per_blank=per_blank, margin=margin, forbidden=FORBIDDEN)
 
 
 def longest_run(template):
@@ -54,7 +54,8 @@ def beam(model, cases, *, per_blank, **options):
     """As many hypotheses as a refill has."""
     templates = together(cases)
     widths = torch.tensor([per_blank * longest_run(case.template) for case in cases])
-    return beam_search(model, model.start(templates.context), templates, width=widths, forbidden=FORBIDDEN, **options)
+    state = model.start(templates.context)
+    return beam_search(model, state, templates, width=widths, forbidden=FORBIDDEN, recombine=True, **options)
 
 
 def with_blanks(most_blanks):
@@ -62,11 +63,12 @@ def with_blanks(most_blanks):
     return small_cases(most_blanks).filter(lambda cases: any(case.n_blanks for case in cases))
 
 
-@given(SEEDS, with_blanks(2), st.sampled_from([0.0, 1.0, 100.0]))
+@given(SEEDS, with_blanks(4), st.sampled_from([0.0, 1.0, 100.0]))
 @settings(max_examples=20)
-def test_as_wide_as_there_are_fills_it_is_exhaustive_whatever_the_gradient_says(seed, cases, scale):
+def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_the_gradient_says(seed, cases, scale):
+    """What follows depends on nothing but the last word there, so one hypothesis for each of them is enough."""
     model = Misleading(seed, scale=scale)
-    beams = refilled(model, cases, some_fills(cases, seed), per_blank=len(WORDS) ** 2)
+    beams = refilled(model, cases, some_fills(cases, seed), per_blank=len(WORDS))
     nll, best = beams.nll.min(dim=1)
     for row, case in enumerate(cases):
         expected, fill = by_nll(model, case)[0]
@@ -99,14 +101,24 @@ def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(s
     torch.testing.assert_close(found.nll, guided.nll)
 
 
-@given(SEEDS, with_blanks(5), st.sampled_from([0.0, 1.0, 100.0]))
-@settings(max_examples=20)
-def test_in_a_chain_one_hypothesis_for_every_last_word_is_enough(seed, cases, scale):
-    """What follows depends on nothing else there, so the best fill is found whatever the gradient says."""
-    model = Misleading(seed, scale=scale)
-    found = refilled(model, cases, some_fills(cases, seed), per_blank=len(WORDS), recombine=True)
-    for row, case in enumerate(cases):
-        assert found.nll[row].min().item() == pytest.approx(by_nll(model, case)[0][0])
+@pytest.mark.parametrize(("beyond", "word"), [(0.01, WORDS[1]), (-0.01, WORDS[0])])
+def test_who_has_paid_too_much_is_dropped_though_the_gradient_speaks_for_it(beyond, word):
+    """The second word costs more at once and is better in the end."""
+    model = Markov(
+        table_of({START_ID: {WORDS[0]: 0.6, WORDS[1]: 0.3}, WORDS[0]: {WORDS[2]: 0.1}, WORDS[1]: {WORDS[2]: 0.9}})
+    )
+    case = Case("", [], [BLANK_ID, WORDS[2]])
+    beams = refilled(model, [case], [WORDS[:1]], per_blank=4, margin=math.log(0.6 / 0.3) + beyond)
+    assert beams.words[0, 0].tolist() == [word, WORDS[2]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "longest"), [("", 0), ("....", 0), ("_", 1), ("___", 3), (".__.___", 3), ("____.__.", 4), ("_._._", 1)]
+)
+def test_the_longest_run_of_blanks(pattern, longest):
+    assert longest_run([BLANK_ID if sign == "_" else 9 for sign in pattern]) == longest
+    padded = pattern.ljust(9, ".")
+    assert longest_runs(torch.tensor([[sign == "_" for sign in padded]])).tolist() == [longest]
 
 
 def test_chosen_templates_keep_their_place_and_their_words():

@@ -231,15 +231,14 @@ def test_words_out_of_reach_are_not_read(worlds):
 # Refills
 
 
-@given(SEEDS, small_cases(most_blanks=2), st.integers(1, 3), st.integers(1, 5))
+@given(SEEDS, small_cases(most_blanks=4), st.integers(1, 3), st.integers(1, 5))
 @settings(max_examples=20)
-def test_a_wide_refill_finds_the_best_there_are_and_the_next_finds_nothing(seed, cases, refills, n_best):
+def test_a_wide_refill_finds_the_best_and_the_next_finds_nothing(seed, cases, refills, n_best):
     model, starts = random_markov(seed), some_fills(cases, seed)
-    options = {"refills": refills, "refill_width": len(WORDS) ** 2, "max_rounds": 0, "n_best": n_best}
+    options = {"refills": refills, "refill_width": len(WORDS), "max_rounds": 0, "n_best": n_best}
     results = tigs_from(model, cases, starts, **options)
     for case, result in zip(cases, results, strict=True):
-        best = [nll for nll, _ in by_nll(model, case)[:n_best]]
-        assert [other.nll for other in result.alternatives] == pytest.approx(best, abs=TOLERANCE)
+        assert result.nll == pytest.approx(by_nll(model, case)[0][0], abs=TOLERANCE)
         improved = int(result.nll < result.trace[0] - TOLERANCE)
         assert result.rounds == (min(refills, 1 + improved) if case.n_blanks else 0)
 

@@ -59,8 +59,8 @@ def beam_search(
         forbidden: (vocabulary) words that may not be filled in.
         score_known: whether known words, `</s>` among them, help to choose between hypotheses.
         guide: added to a word's score when hypotheses are chosen, and only then.
-        recombine: whether of hypotheses that end in the same word only the best goes on.
-        margin: nats by which a hypothesis may fall behind the best of its sentence.
+        recombine: whether of hypotheses that fill a blank with the same word only the best goes on.
+        margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
     """
     lengths = templates.target.lengths
     widths = torch.as_tensor(width, device=lengths.device).expand_as(lengths)  # (batch)
@@ -143,7 +143,8 @@ class BeamSearch:
             parents = torch.arange(live.shape[1], device=live.device).expand_as(live)  # (batch, width)
             if blank.any():
                 parents = self._branch(blank, live, outputs, position)
-            self.scores[self.scores < self.scores.amax(dim=1, keepdim=True) - self.margin] = _NEVER
+            if self.margin < float("inf"):
+                self.scores[self.scores < self.scores.amax(dim=1, keepdim=True) - self.margin] = _NEVER
             still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
             if not torch.equal(still, live) or blank.any():
                 row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)

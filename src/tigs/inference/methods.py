@@ -18,7 +18,6 @@ from tigs.inference.start import Start, make_start
 from tigs.inference.template import LeaveBlank
 from tigs.inference.tigs import Tigs
 from tigs.inference.words import forbidden_words
-from tigs.models.decoder import compile_steps
 
 
 class Parts(NamedTuple):
@@ -104,8 +103,6 @@ def build_infiller(settings: MethodConfig, networks: Mapping[str, nn.Module], *,
     for network in networks.values():
         # Frozen, so that a gradient forms with respect to inputs alone.
         network.requires_grad_(False)
-        if settings.compile:
-            compile_steps(network)
     if networks:
         table = next(iter(networks.values())).get_parameter("embedding.weight")
         forbidden = forbidden_words(len(table), allow_unk=settings.allow_unk, device=table.device)

@@ -3,6 +3,7 @@
 The prefix is the same for all candidates, so its state is kept and only the suffix is read. NLL only grows along a sentence: a
 candidate whose sum has passed that of the best whole sentence cannot win any more and is dropped. This changes no answer. A
 margin also drops candidates that have fallen too far behind the current word at the same place, which seldom changes one.
+Where a GPU is faster in less than float32, candidates may be read in that first; what is left of them is then read in float32.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tigs.data.batch import Padded
 from tigs.data.special import END_ID
 from tigs.inference.budget import TokenBudget
 from tigs.inference.interfaces import SequenceModel
+from tigs.inference.precision import FULL, SLACK, reading_in
 
 # Tokens read, over all candidates together, between two looks at the limits; one each where more candidates are left.
 _TOKENS_AT_ONCE = 32
@@ -81,6 +83,7 @@ def score_candidates(
     budget: TokenBudget,
     context_length: int = 0,
     only_best: bool = True,
+    precision: str = FULL,
 ) -> Scored:
     """Read the suffix after each candidate, the likeliest first, dropping those that pass a limit.
 
@@ -94,7 +97,32 @@ def score_candidates(
         budget: how many candidates are read side by side.
         context_length: tokens of context, which a model may hold a memory of for each of them.
         only_best: whether a candidate is dropped as soon as another is known to be better.
+        precision: of a first reading, which drops only what has passed a limit by more than its error.
     """
+
+    def score(own_nll: Tensor, limits: Tensor, *, only_best: bool) -> Scored:
+        return _score(model, state, candidates, own_nll, suffix, limits, budget, context_length, only_best)
+
+    if precision == FULL:
+        return score(own_nll, limits, only_best=only_best)
+    with reading_in(precision, own_nll.device):
+        rough = score(own_nll, limits + SLACK[precision], only_best=False)
+    exact = score(own_nll.masked_fill(rough.totals.isinf(), float("inf")), limits, only_best=only_best)
+    return exact._replace(steps=rough.steps + exact.steps)
+
+
+def _score(
+    model: SequenceModel,
+    state: Any,
+    candidates: Tensor,
+    own_nll: Tensor,
+    suffix: Suffix,
+    limits: Tensor,
+    budget: TokenBudget,
+    context_length: int,
+    only_best: bool,
+) -> Scored:
+    """One reading, see `score_candidates`."""
     n_candidates = candidates.shape[1]
     own_nll_of, word_of = own_nll.flatten(), candidates.flatten()  # (rows * candidates)
     first = torch.arange(0, own_nll.numel(), n_candidates, device=own_nll.device)  # (rows) where each row begins

@@ -4,8 +4,8 @@ A plain beam knows nothing of what stands behind a blank. Here the sentence is a
 words' NLL with respect to each input says, to first order, what another word would do to all known words behind it. (The
 words in other blanks do not count: they will be chosen anew.) A hypothesis is chosen by what it has paid and this estimate for
 its newest word; what it pays later is then its own. So whole runs of blanks are filled together with what follows them, where
-one-word moves get stuck and a plain beam is blind. Of hypotheses that end in the same word only the best need go on: what
-follows depends on that word more than on those before it, and the width is left for words that differ.
+one-word moves get stuck and a plain beam is blind. Of hypotheses that fill a blank with the same word only the best goes on:
+what follows depends on that word more than on those before it, and the width is left for words that differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ def refill(
     *,
     per_blank: int,
     margin: float,
-    recombine: bool,
     forbidden: Tensor,
 ) -> Beams:
     """The best fills found by one beam.
@@ -37,8 +36,7 @@ def refill(
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
-        margin: nats by which a hypothesis may fall behind the best of its sentence.
-        recombine: whether of hypotheses that end in the same word only the best goes on; the next best fills are lost by it.
+        margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
         forbidden: (vocabulary) words that may not be filled in.
     """
 
@@ -48,7 +46,7 @@ def refill(
 
     widths = per_blank * longest_runs(templates.blanks)  # (batch)
     return beam_search(
-        model, state, templates, width=widths, forbidden=forbidden, guide=gain, recombine=recombine, margin=margin
+        model, state, templates, width=widths, forbidden=forbidden, guide=gain, recombine=True, margin=margin
     )
 
 

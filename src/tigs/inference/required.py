@@ -16,6 +16,7 @@ from tigs.data.test_sets import TestItem
 from tigs.errors import CheckpointError, InferenceError
 from tigs.inference.methods import models_of
 from tigs.inference.module import FORWARD
+from tigs.models.decoder import compile_steps
 from tigs.training.checkpoint import LoadedModel, load_model, require_fit, require_kind
 from tigs.training.fit import BEST, model_folder
 from tigs.validation import flatten
@@ -58,7 +59,7 @@ def load_models(config: Config, prepared: PreparedData, items: Sequence[TestItem
     models = {}
     for name in models_for(config.method.name):
         path = checkpoint_path(config, name)
-        models[name] = load_model(path)
+        models[name] = _load(config, path)
         require_kind(models[name].description, path, task=config.task.name, model=name)
         require_fit(models[name].description, prepared, path)
         _require_lengths(models[name], items, path)
@@ -69,7 +70,7 @@ def load_for_one_sentence(config: Config) -> dict[str, LoadedModel]:
     """The models of the configured method without the data they were trained on; all must have learned the same words."""
     names = models_of(config.method.name)
     require_models(config, [config.method.name])
-    models = {name: load_model(checkpoint_path(config, name)) for name in names}
+    models = {name: _load(config, checkpoint_path(config, name)) for name in names}
     first = models[names[0]]
     for name, model in models.items():
         path = checkpoint_path(config, name)
@@ -80,6 +81,13 @@ def load_for_one_sentence(config: Config) -> dict[str, LoadedModel]:
                 remedy="Train both on the same data",
             )
     return models
+
+
+def _load(config: Config, path: Path) -> LoadedModel:
+    model = load_model(path)
+    if config.eval.compile:
+        compile_steps(model.network)
+    return model
 
 
 def _require_lengths(model: LoadedModel, items: Sequence[TestItem], path: Path) -> None:

@@ -25,7 +25,6 @@ from tigs.inference.gradient import gradients, input_gradient, own_copy, search_
 from tigs.inference.interfaces import FillResult, SequenceModel, Templates
 from tigs.inference.o_step import OptimiserState, o_step, penalty_gradient
 from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidates
-from tigs.inference.precision import FULL, reading_in
 from tigs.inference.proposals import Proposer, Visit
 from tigs.inference.refill import refill
 from tigs.inference.rounds import Seen, best_seen, go_round
@@ -114,7 +113,6 @@ class _Search:
             gradient,
             per_blank=method.settings.refill_width,
             margin=method.settings.margin,
-            recombine=method.settings.n_best == 1,
             forbidden=method.forbidden,
         )
         self.steps[active] += beams.steps
@@ -197,52 +195,26 @@ class _Search:
         tried = self.tried[rows[:, None], position, candidates]  # (rows, candidates)
         own_nll.masked_fill_(tried | method.forbidden[candidates] | hopeless, float("inf"))
         self.tried[rows[:, None], position, candidates] = tried | ~hopeless
-        scored = self._read(rows, position, state, candidates, own_nll, suffix, precision=self._precision)
-        if self._precision != FULL:
-            # Only what was not dropped, and of that only the best, is worth another reading.
-            best = scored.totals.argmin(dim=1, keepdim=True)  # (rows, 1)
-            own_nll = own_nll.masked_fill(scored.totals.isinf(), float("inf")).gather(1, best)
-            candidates = candidates.gather(1, best)
-            scored = self._read(rows, position, state, candidates, own_nll, suffix, precision=FULL)
-        if method.settings.n_best > 1:
+        incumbent = self.nll[rows, position : position + 1 + suffix.targets.shape[1]]  # (rows, longest + 2)
+        n_best = method.settings.n_best
+        scored = score_candidates(
+            method.model,
+            state,
+            candidates,
+            own_nll,
+            suffix,
+            limits=limits_within(incumbent, self._bound(rows, position), method.settings.margin),
+            budget=method.budget,
+            context_length=self.templates.context.ids.shape[1],
+            only_best=n_best == 1,
+            precision=method.settings.precision,
+        )
+        self.steps[rows] += scored.steps
+        if n_best > 1:
             sentences = words[rows][:, None].repeat(1, candidates.shape[1], 1)  # (rows, candidates, longest)
             sentences[:, :, position] = candidates
             self._remember(rows, sentences, scored.totals + self.nll[rows, :position].sum(dim=1, keepdim=True))
         return self._keep_best(rows, position, candidates, own_nll, scored)
-
-    @property
-    def _precision(self) -> str:
-        """What candidates are read in; where more than one is kept, every figure must be exact."""
-        return FULL if self.method.settings.n_best > 1 else self.method.settings.precision
-
-    def _read(
-        self,
-        rows: Tensor,
-        position: int,
-        state: Any,
-        candidates: Tensor,
-        own_nll: Tensor,
-        suffix: Suffix,
-        *,
-        precision: str,
-    ) -> Scored:
-        """Score candidates (rows, candidates) for one blank of each row."""
-        method = self.method
-        incumbent = self.nll[rows, position : position + 1 + suffix.targets.shape[1]]  # (rows, longest + 2)
-        with reading_in(precision, rows.device):
-            scored = score_candidates(
-                method.model,
-                state,
-                candidates,
-                own_nll,
-                suffix,
-                limits=limits_within(incumbent, self._bound(rows, position), method.settings.margin),
-                budget=method.budget,
-                context_length=self.templates.context.ids.shape[1],
-                only_best=method.settings.n_best == 1,
-            )
-        self.steps[rows] += scored.steps
-        return scored
 
     def _o_step(self, rows: Tensor, position: int, state: Any, suffix: Suffix) -> None:
         """Move the vectors of one blank each against the gradient of the mean NLL and the penalties."""

@@ -71,7 +71,8 @@ class Decoder(nn.Module):
         return self.dropout(torch.stack(outputs, dim=1)), state
 
     def compile_step(self) -> None:
-        """Let torch fuse what is done for every token; shapes may vary from call to call."""
+        """Let torch fuse what is done for every token."""
+        # Of the class, so that a step that is compiled already is not wrapped once more; shapes vary from call to call.
         self._advance = torch.compile(Decoder._advance.__get__(self), dynamic=True)  # type: ignore[method-assign]
 
     def _advance(self, state: DecoderState, word_gates: Tensor) -> DecoderState:
