@@ -139,3 +139,29 @@ def test_where_no_word_is_in_question_the_mean_gradient_is_the_gradient():
         found = mean_gradients(model, state, words, torch.zeros(1, 2, dtype=torch.bool), forbidden=FORBIDDEN)
         for own, expected in zip(found, word_gradients(model, state, words), strict=True):
             torch.testing.assert_close(own, expected)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 3), st.booleans())
+@settings(max_examples=20)
+def test_what_was_read_before_need_not_be_read_again(seed, begin, mean):
+    model, words = (
+        random_markov(seed),
+        pad([[WORDS[(seed + place) % 6] for place in range(length)] for length in (4, 6)]),
+    )
+    blanks = torch.arange(6) >= torch.tensor([[begin], [begin + 1]])
+    counted = torch.rand(2, 7, generator=torch.Generator().manual_seed(seed)) < 0.7
+
+    def read(state, begin):
+        if mean:
+            return mean_gradients(model, state, words, blanks, forbidden=FORBIDDEN, begin=begin, counted=counted)
+        return word_gradients(model, state, words, begin=begin, counted=counted)
+
+    with search_mode():
+        start = model.start(pad([[], []]))
+        nll, gradient = read(start, 0)
+        _, state = model.run(start, words.bracketed()[0][:, :begin]) if begin else (None, start)
+        later_nll, later_gradient = read(state, begin)
+    torch.testing.assert_close(later_nll[:, begin:], nll[:, begin:])
+    torch.testing.assert_close(later_gradient[:, begin:], gradient[:, begin:])
+    assert not later_nll[:, :begin].any()
+    assert not later_gradient[:, :begin].any()

@@ -282,6 +282,6 @@ def test_model_steps_of_a_refill(gradient, readings):
     case = Case("", [], [WORDS[0], WORDS[1], BLANK_ID, WORDS[2], WORDS[3]])
     model = Markov(table_of({}))
     (result,) = tigs_from(model, [case], [(WORDS[0],)], refills=3, refill_width=2, max_rounds=0, gradient=gradient)
-    to_score_the_start, with_gradient, prefix, two_hypotheses = 6, 3 * 6, 3, 2 * 3
-    assert result.model_steps == to_score_the_start + readings * with_gradient + prefix + two_hypotheses
+    to_score_the_start, to_the_blank, with_gradient, prefix, two_hypotheses = 6, 2, 3 * 4, 3, 2 * 3
+    assert result.model_steps == to_score_the_start + to_the_blank + readings * with_gradient + prefix + two_hypotheses
     assert result.rounds == 1

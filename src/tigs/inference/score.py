@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tigs.data.batch import Padded
@@ -28,20 +29,20 @@ def sentence_nll(model: SequenceModel, context: Padded, sentences: Padded) -> Te
 
 
 def word_gradients(
-    model: SequenceModel, state: Any, sentences: Padded, *, counted: Tensor | None = None
+    model: SequenceModel, state: Any, sentences: Padded, *, begin: int = 0, counted: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """NLL (batch, longest + 1) of each token and of `</s>`, and its sum's gradient (batch, longest, size) at each word's vector.
 
     Args:
         model: what scores them.
-        state: before the first token, one row per sentence.
+        state: after the first `begin` tokens, `<s>` being one of them; one row per sentence.
         sentences: whole ones.
+        begin: tokens that were read before; the NLL and the gradient of so many words are left at 0.
         counted: (batch, longest + 1) tokens that count; all by default.
     """
-    inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
-    mask = mask if counted is None else mask & counted
+    inputs, targets, mask = _to_read(sentences, begin, counted)
     _, nll, gradient = _read(model, state, model.word_vectors[inputs], targets, mask)
-    return nll, gradient
+    return F.pad(nll, (begin, 0)), F.pad(gradient, (0, 0, begin, 0))
 
 
 def mean_gradients(
@@ -51,6 +52,7 @@ def mean_gradients(
     blanks: Tensor,
     *,
     forbidden: Tensor,
+    begin: int = 0,
     counted: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """As `word_gradients`, but the mean of two gradients: at the words, and with what the model expects in the blanks instead.
@@ -60,21 +62,29 @@ def mean_gradients(
 
     Args:
         model: what scores them.
-        state: before the first token, one row per sentence.
+        state: as in `word_gradients`.
         sentences: whole ones.
-        blanks: (batch, longest) true where another word may be expected.
+        blanks: (batch, longest) true where another word may be expected; none among the first `begin` words.
         forbidden: (vocabulary) words that may not.
+        begin: as in `word_gradients`.
         counted: (batch, longest + 1) tokens that count; all by default.
     """
-    inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
-    mask = mask if counted is None else mask & counted
-    vectors = model.word_vectors[inputs]  # (batch, longest + 1, size)
+    inputs, targets, mask = _to_read(sentences, begin, counted)
+    blanks = blanks[:, begin:]
+    vectors = model.word_vectors[inputs]  # (batch, rest + 1, size)
     outputs, nll, at_words = _read(model, state, vectors, targets, mask)
     log_probabilities = model.log_probabilities(outputs[:, :-1][blanks])  # (blanks, vocabulary)
     probabilities = log_probabilities.masked_fill(forbidden, float("-inf")).softmax(dim=1)
     vectors[:, 1:][blanks] = probabilities @ model.word_vectors
     _, _, at_expected = _read(model, state, vectors, targets, mask)
-    return nll, (at_words + at_expected) / 2
+    return F.pad(nll, (begin, 0)), F.pad((at_words + at_expected) / 2, (0, 0, begin, 0))
+
+
+def _to_read(sentences: Padded, begin: int, counted: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """What is read, what is to be said and whether it counts, each (batch, rest + 1), after the first `begin` tokens."""
+    inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
+    mask = mask if counted is None else mask & counted
+    return inputs[:, begin:], targets[:, begin:], mask[:, begin:]
 
 
 def _read(

@@ -76,7 +76,14 @@ class _Search:
     vectors: Tensor = field(init=False)
     """(batch, longest, size) where the O-step has taken each blank"""
     memory: OptimiserState = field(init=False)
+    first_blank: Tensor = field(init=False)
+    """(batch) its place; what stands before it never changes and need be read only once"""
+    begin: int = field(init=False)
+    """the first blank of all sentences"""
     start_state: Any = field(init=False)
+    """before `<s>`"""
+    begin_state: Any = field(init=False)
+    """before the word in front of `begin`, or `<s>`"""
     steps: Tensor = field(init=False)
     """(batch)"""
     traces: list[list[float]] = field(init=False)
@@ -94,8 +101,14 @@ class _Search:
         self.stale = torch.ones_like(target.lengths, dtype=torch.bool)
         self.settled = torch.zeros_like(target.ids, dtype=torch.bool)
         self.tried = self.settled.new_zeros(*target.ids.shape, len(self.method.forbidden))
-        self.start_state = model.start(self.templates.context)
-        self.steps = started.steps + target.lengths + 1
+        self.start_state = self.begin_state = model.start(self.templates.context)
+        self.first_blank = self.templates.blanks.int().argmax(dim=1)
+        has_blanks = self.templates.blanks.any(dim=1)  # (batch)
+        self.begin = int(self.first_blank[has_blanks].min()) if has_blanks.any() else 0
+        if self.begin:
+            inputs = self.sentences.shifted(model.first_token)  # (batch, longest)
+            _, self.begin_state = model.run(self.start_state, inputs[:, : self.begin])
+        self.steps = started.steps + target.lengths + 1 + self.first_blank
         totals = self.nll.sum(dim=1).tolist()
         self.traces = [[total] for total in totals]
         fills = self.templates.fills(self.sentences.ids)
@@ -136,19 +149,22 @@ class _Search:
         blanks = self.templates.blanks[active]  # (active, longest)
         changed = torch.zeros_like(active, dtype=torch.bool)
         last_visited = torch.full_like(active, -1)  # (active)
-        outputs, state = model.step(self.start_state.select(active), torch.full_like(active, model.first_token))
-        for position in range(blanks.shape[1]):
+        words = self.sentences.ids
+        last_read = words[active, self.begin - 1] if self.begin else torch.full_like(active, model.first_token)
+        outputs, state = model.step(self.begin_state.select(active), last_read)
+        for position in range(self.begin, blanks.shape[1]):
             # A word that changes sends the search to all blanks of its sentence again, to those behind it in this round.
             waiting = blanks[:, position:] & ~self.settled[active, position:]
             if not waiting.any():
                 break
-            if position:
-                outputs, state = model.step(state, self.sentences.ids[active, position - 1])
+            if position > self.begin:
+                outputs, state = model.step(state, words[active, position - 1])
             here = waiting[:, 0].nonzero().squeeze(1)  # (visited) into active
             if len(here):
                 changed[here] |= self._visit(active[here], position, state.select(here), outputs[here])
                 last_visited[here] = position
-        self.steps[active] += last_visited + 1
+        # What was read for its neighbours' sake is not counted.
+        self.steps[active] += (last_visited + 1 - self.first_blank[active]).clamp(min=0)
         self._trace(active)
         return changed
 
@@ -161,20 +177,23 @@ class _Search:
         rows = rows[self.stale[rows]]
         if not len(rows):
             return
-        self.nll[rows], self.gradient[rows] = self._gradients(rows)
+        nll, self.gradient[rows] = self._gradients(rows)
+        self.nll[rows, self.begin :] = nll[:, self.begin :]
         self.stale[rows] = False
 
     def _gradients(self, rows: Tensor, counted: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """NLL (rows, longest + 1) and its gradient (rows, longest, size); `counted` (rows, longest + 1) as in `score.py`."""
-        method, state = self.method, self.start_state.select(rows)
+        method, state = self.method, self.begin_state.select(rows)
         sentences = Padded(self.sentences.ids[rows], self.sentences.lengths[rows])
-        steps = GRADIENT_STEPS * (sentences.lengths + 1)  # (rows)
+        steps = GRADIENT_STEPS * (sentences.lengths + 1 - self.first_blank[rows])  # (rows)
         if method.settings.gradient == "word":
             self.steps[rows] += steps
-            return word_gradients(method.model, state, sentences, counted=counted)
+            return word_gradients(method.model, state, sentences, begin=self.begin, counted=counted)
         self.steps[rows] += 2 * steps
         blanks = self.templates.blanks[rows]
-        return mean_gradients(method.model, state, sentences, blanks, forbidden=method.forbidden, counted=counted)
+        return mean_gradients(
+            method.model, state, sentences, blanks, forbidden=method.forbidden, begin=self.begin, counted=counted
+        )
 
     def _visit(self, rows: Tensor, position: int, state: Any, outputs: Tensor) -> Tensor:
         """O-step and P-step at one blank of each row; returns (rows) which words changed."""
