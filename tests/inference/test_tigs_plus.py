@@ -220,12 +220,11 @@ def test_words_out_of_reach_are_not_read(worlds):
     world = worlds("aprc")
     cases = world.cases(12)
     options = {"proposal": "first-order-prefix", "n_candidates": 12, "start": "greedy", "max_rounds": 1}
-    steps = [
+    everything, few = (
         sum(result.model_steps for result in world.fill("tigs", cases, reach=reach, **options))
-        for reach in (math.inf, 3.0, 0.0)
-    ]
-    assert steps == sorted(steps, reverse=True)
-    assert len(set(steps)) == 3
+        for reach in (math.inf, 0.0)
+    )
+    assert few < everything / 2
 
 
 # Refills
