@@ -99,35 +99,25 @@ def score_candidates(
         only_best: whether a candidate is dropped as soon as another is known to be better.
         precision: of a first reading, which drops only what has passed a limit by more than its error.
     """
-
-    def score(own_nll: Tensor, limits: Tensor, *, only_best: bool) -> Scored:
-        return _score(model, state, candidates, own_nll, suffix, limits, budget, context_length, only_best)
-
-    if precision == FULL:
-        return score(own_nll, limits, only_best=only_best)
-    with reading_in(precision, own_nll.device):
-        rough = score(own_nll, limits + SLACK[precision], only_best=False)
-    exact = score(own_nll.masked_fill(rough.totals.isinf(), float("inf")), limits, only_best=only_best)
-    return exact._replace(steps=rough.steps + exact.steps)
-
-
-def _score(
-    model: SequenceModel,
-    state: Any,
-    candidates: Tensor,
-    own_nll: Tensor,
-    suffix: Suffix,
-    limits: Tensor,
-    budget: TokenBudget,
-    context_length: int,
-    only_best: bool,
-) -> Scored:
-    """One reading, see `score_candidates`."""
+    steps = torch.zeros_like(suffix.lengths)  # (rows)
+    if precision != FULL:
+        with reading_in(precision, own_nll.device):
+            rough = score_candidates(
+                model,
+                state,
+                candidates,
+                own_nll,
+                suffix,
+                limits=limits + SLACK[precision],
+                budget=budget,
+                context_length=context_length,
+                only_best=False,
+            )
+        own_nll, steps = own_nll.masked_fill(rough.totals.isinf(), float("inf")), rough.steps
     n_candidates = candidates.shape[1]
     own_nll_of, word_of = own_nll.flatten(), candidates.flatten()  # (rows * candidates)
     first = torch.arange(0, own_nll.numel(), n_candidates, device=own_nll.device)  # (rows) where each row begins
     best = _Best(torch.full_like(own_nll, float("inf")), own_nll.new_zeros(suffix.targets.shape))
-    steps = torch.zeros_like(suffix.lengths)  # (rows)
     # The likeliest candidate of every row, then the second of every row: (waiting) into rows * candidates
     waiting = (first[:, None] + own_nll.argsort(dim=1)).t().flatten()
     while True:
