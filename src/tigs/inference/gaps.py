@@ -10,7 +10,7 @@ from torch import nn
 
 from tigs.inference.benchmark import Runner, forbidden
 from tigs.inference.coordinate import whole_sentences
-from tigs.inference.exact import solve
+from tigs.inference.exact import Optimum, solve
 from tigs.inference.growth import Sentence, make_templates
 from tigs.inference.interfaces import SequenceModel
 from tigs.inference.score import sentence_nll
@@ -24,7 +24,7 @@ MEASURED = ("tigs-plus", "exact", "margin", "greedy", "beam-5", "beam-40", "beam
 
 @dataclass(frozen=True)
 class Gap:
-    """One variant on sentences with a number of blanks. Only sentences whose optimum is proven count."""
+    """One variant on sentences with a number of blanks. Shares and means are of the sentences whose optimum is proven."""
 
     n_blanks: int
     variant: str
@@ -35,6 +35,8 @@ class Gap:
     """share of the proven ones; None if there are none"""
     nll_above: float | None
     """mean, in nats over the whole sentence"""
+    n_beaten: int
+    """of all sentences, those for which the solver or another variant knows a better fill"""
 
 
 def measure_gaps(
@@ -57,17 +59,36 @@ def measure_gaps(
         templates = make_templates(sentences, n_blanks=n_blanks)
         fills = {one.variant.name: [result.fill for result in one.infiller.fill(templates)] for one in own}
         first = fills[own[0].variant.name]
-        optima = []
+        optima: list[Optimum] = []
         for row in track(range(len(first)), f"{n_blanks} blanks: proving optima"):
             part = templates.part(row, row + 1)
             optima += solve(
                 model, part, [first[row]], forbidden=forbidden(network, own[0].settings), max_steps=max_steps
             )
-        for name, answers in fills.items():
-            nll = sentence_nll(model, templates.context, whole_sentences(templates, answers)).tolist()
-            above = [value - best.nll for value, best in zip(nll, optima, strict=True) if best.proven]
-            # The solver's optimum is one up to TOLERANCE, and so is every NLL.
-            hits = sum(value < 2 * TOLERANCE for value in above)
-            n = len(above)
-            gaps.append(Gap(n_blanks, name, len(answers), n, hits / n if n else None, sum(above) / n if n else None))
+        nll = {
+            name: sentence_nll(model, templates.context, whole_sentences(templates, answers)).tolist()
+            for name, answers in fills.items()
+        }
+        # What is not proven may be better than the solver's best, too.
+        lowest = [min(values) for values in zip(*nll.values(), [one.nll for one in optima], strict=True)]
+        proven = [number for number, one in enumerate(optima) if one.proven]
+        for name, own_nll in nll.items():
+            above = [value - best for value, best in zip(own_nll, lowest, strict=True)]
+            gaps.append(_gap(n_blanks, name, above, proven))
     return gaps
+
+
+def _gap(n_blanks: int, variant: str, above: Sequence[float], proven: Sequence[int]) -> Gap:
+    """Of a variant whose fills are so many nats `above` the best known ones, which are proven optima for the rows `proven`."""
+    # The solver's optimum is one up to TOLERANCE, and so is every NLL.
+    beaten = [value >= 2 * TOLERANCE for value in above]
+    n = len(proven)
+    return Gap(
+        n_blanks,
+        variant,
+        len(above),
+        n,
+        at_optimum=sum(not beaten[row] for row in proven) / n if n else None,
+        nll_above=sum(above[row] for row in proven) / n if n else None,
+        n_beaten=sum(beaten),
+    )
