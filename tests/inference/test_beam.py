@@ -14,6 +14,7 @@ from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID
 from tigs.inference import beam
 from tigs.inference.beam import beam_search
 from tigs.inference.words import forbidden_words
+from tigs.models import nll as nll_module
 from tigs.models.greedy import fill_left_to_right
 
 from .markov import N_TOKENS, WORDS, Markov, random_markov, table_of
@@ -243,14 +244,21 @@ def test_a_batch_that_is_searched_in_parts_gives_the_same(monkeypatch, worlds, g
     torch.testing.assert_close(whole.scores, parts.scores)
 
 
+@pytest.mark.parametrize("logits_at_once", [1, 4 * N_TOKENS, 2**20])
+@pytest.mark.parametrize("recombine", [True, False])
 @given(st.integers(0, 10**6), small_cases(), st.data())
 @settings(max_examples=15)
-def test_each_sentence_may_have_a_width_of_its_own(seed, cases, data):
+def test_each_sentence_may_have_a_width_of_its_own_however_many_are_looked_at_together(
+    logits_at_once, recombine, seed, cases, data
+):
     model = random_markov(seed)
     widths = [data.draw(st.integers(1, 9)) for _ in cases]
-    beams = search(model, together(cases), width=torch.tensor(widths))
+    options = {"recombine": recombine, "margin": data.draw(st.sampled_from([0.5, 2.0, math.inf]))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nll_module, "_CHUNK_ELEMENTS", {"cpu": logits_at_once})
+        beams = search(model, together(cases), width=torch.tensor(widths), **options)
     for row, (case, width) in enumerate(zip(cases, widths, strict=True)):
-        alone = search(model, together([case]), width=width)
+        alone = search(model, together([case]), width=width, **options)
         live = alone.scores[0] != float("-inf")
         assert torch.equal(
             beams.scores[row] != float("-inf"), pad_columns(live, (0, beams.scores.shape[1] - len(live)))

@@ -6,6 +6,7 @@ a sentence has a blank its hypotheses branch, elsewhere they read the known word
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from tigs.data.special import END_ID
 from tigs.inference.interfaces import SequenceModel, Templates
+from tigs.models.nll import logits_at_once
 
 Guide = Callable[[Tensor, int], Tensor]
 """From some sentences of a batch and a position to (sentences, vocabulary) what is added to each word's score."""
@@ -110,6 +112,7 @@ class BeamSearch:
             keep_messages: for a search in the other direction.
         """
         self.model, self.widths, self.forbidden = model, widths, forbidden
+        self.forbidden_ids = forbidden.nonzero().squeeze(1)  # (forbidden)
         self.score_known, self.score_end, self.guide = score_known, score_end, guide
         self.recombine, self.margin = recombine, margin
         # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
@@ -164,26 +167,11 @@ class BeamSearch:
 
     def _branch(self, blank: Tensor, live: Tensor, outputs: Tensor, position: int) -> Tensor:
         """Keep the best continuations of sentences with a blank here; returns (batch, new width) where each comes from."""
-        width, n_words = live.shape[1], len(self.forbidden)
+        width = live.shape[1]
         n_ends = int((~self.forbidden).sum()) * (1 if self.recombine else width)
         new_width = min(int(self.widths.max()), n_ends)
         grown = max(width, new_width)
-        here = live[blank]  # (blanks, width)
-        log_probabilities = self.model.log_probabilities(outputs[blank[:, None].expand_as(live)[live]])
-        table = log_probabilities.new_full((*here.shape, n_words), _NEVER)  # (blanks, width, vocabulary)
-        table[here] = log_probabilities + self.scores[blank][here][:, None]
-        table.masked_fill_(self.forbidden, _NEVER)
-        if self.messages is not None:
-            self.messages[blank, position] = table.amax(dim=1)
-        if self.guide is not None:
-            table += self.guide(blank.nonzero().squeeze(1), position)[:, None]
-        parent, word = self._choose(table, new_width)  # (blanks, new width) each
-        # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
-        allowed = torch.arange(new_width, device=live.device) < self.widths[blank, None]
-        allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (blanks, new width)
-        row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (blanks, width) into log_probabilities
-        spent = self.scores.new_full(word.shape, _NEVER)  # (blanks, new width) log P of the chosen words
-        spent[allowed] = log_probabilities[row_of.gather(1, parent)[allowed], word[allowed]]
+        parent, word, spent = self._best_words(blank, live, outputs, position, new_width)  # (blanks, new width) each
         gains = self.scores[blank].gather(1, parent) + spent
 
         places = torch.arange(grown, device=live.device).clamp(max=width - 1)
@@ -197,6 +185,57 @@ class BeamSearch:
         self.nll[blank, :new_width] -= spent
         self.scores[blank] = F.pad(gains, (0, grown - new_width), value=_NEVER)
         return parents
+
+    def _best_words(
+        self, blank: Tensor, live: Tensor, outputs: Tensor, position: int, n_chosen: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What `blank` (batch) sentences go on with: hypotheses, words and log P of the words, (blanks, chosen) each.
+
+        Tables of hypotheses x words are made for a few sentences at a time, for the reason that `models/nll.py` gives.
+        """
+        here = live[blank]  # (blanks, width)
+        outputs = outputs[blank[:, None].expand_as(live)[live]]  # (live at blanks, size)
+        sentences = blank.nonzero().squeeze(1)  # (blanks)
+        n_together = max(1, logits_at_once(outputs.device) // (here.shape[1] * len(self.forbidden)))
+        chosen, first = [], 0
+        for some in torch.arange(len(here), device=here.device).split(n_together):
+            last = first + int(here[some].sum())
+            chosen.append(self._best_of(sentences[some], here[some], outputs[first:last], position, n_chosen))
+            first = last
+        parent, word, spent = (torch.cat(parts) for parts in zip(*chosen, strict=True))
+        return parent, word, spent
+
+    def _best_of(
+        self, sentences: Tensor, here: Tensor, outputs: Tensor, position: int, n_chosen: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same of some sentences, `here` (sentences, width) being their live hypotheses."""
+        # They may have fewer hypotheses than others of the batch; but the table must hold as many words as are chosen.
+        n_live = int((here.any(dim=0) * torch.arange(1, here.shape[1] + 1, device=here.device)).max())
+        here = here[:, : max(n_live, math.ceil(n_chosen / len(self.forbidden)))]  # (sentences, fewer)
+        log_probabilities = self.model.log_probabilities(outputs)  # (live, vocabulary)
+        table = self._table(here, log_probabilities, self.scores[sentences, : here.shape[1]])
+        if self.messages is not None:
+            self.messages[sentences, position] = table.amax(dim=1)
+        if self.guide is not None:
+            table += self.guide(sentences, position)[:, None]
+        parent, word = self._choose(table, n_chosen)  # (sentences, chosen) each
+        # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
+        allowed = torch.arange(n_chosen, device=here.device) < self.widths[sentences, None]
+        allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (sentences, chosen)
+        row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (sentences, fewer) into log_probabilities
+        spent = self.scores.new_full(word.shape, _NEVER)  # (sentences, chosen)
+        spent[allowed] = log_probabilities[row_of.gather(1, parent)[allowed], word[allowed]]
+        return parent, word, spent
+
+    def _table(self, here: Tensor, log_probabilities: Tensor, scores: Tensor) -> Tensor:
+        """(sentences, fewer, vocabulary) the score of every continuation; -inf where there is none or it is forbidden."""
+        if here.all():
+            table = log_probabilities.view(*here.shape, -1) + scores[:, :, None]
+        else:
+            table = log_probabilities.new_full((*here.shape, log_probabilities.shape[1]), _NEVER)
+            table[here] = log_probabilities + scores[here][:, None]
+        table[:, :, self.forbidden_ids] = _NEVER
+        return table
 
     def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
         """Of scores (blanks, width, vocabulary) the best: (blanks, chosen) hypotheses that go on, and by which word."""

@@ -17,6 +17,11 @@ from torch.autograd.function import once_differentiable
 _CHUNK_ELEMENTS = {"cpu": 2**20, "cuda": 2**26}
 
 
+def logits_at_once(device: torch.device) -> int:
+    """Rows times words that are best made together."""
+    return _CHUNK_ELEMENTS.get(device.type, 2**26)
+
+
 class NLL(NamedTuple):
     """Negative log-likelihood of tokens, natural logarithm."""
 
@@ -53,7 +58,7 @@ class _ProjectedNLL(torch.autograd.Function):
         # In the bias's type, as a sum over many chunks would lose too much in half precision. (vocabulary, hidden)
         grad_weight = torch.zeros_like(weight, dtype=bias.dtype) if needs_weight else None
         grad_bias = torch.zeros_like(bias) if needs_bias else None  # (vocabulary)
-        rows = max(1, _CHUNK_ELEMENTS.get(states.device.type, 2**26) // len(weight))
+        rows = max(1, logits_at_once(states.device) // len(weight))
         transposed = weight.t()
         for first in range(0, len(states), rows):
             chunk = slice(first, first + rows)
