@@ -46,11 +46,12 @@ def test_a_beam_as_wide_as_there_are_fills_ranks_all_of_them(seed, cases):
         assert [words_of.tolist() for words_of in words] == [case.filled(fill) for _, fill in expected]
 
 
+@pytest.mark.parametrize("reach", [0.5, math.inf])
 @pytest.mark.parametrize("guided", [True, False])
 @pytest.mark.parametrize("score_known", [True, False])
 @given(st.integers(0, 10**6), small_cases())
 @settings(max_examples=15)
-def test_a_narrow_beam_keeps_what_a_plain_one_keeps(guided, score_known, seed, cases):
+def test_a_narrow_beam_keeps_what_a_plain_one_keeps(reach, guided, score_known, seed, cases):
     """Hypotheses in a list, scores read from the table; a guide helps to choose and is no part of a score."""
     model, width = random_markov(seed), 3
     guide = some_guide(seed, len(cases)).double() * guided
@@ -60,6 +61,7 @@ def test_a_narrow_beam_keeps_what_a_plain_one_keeps(guided, score_known, seed, c
         width=width,
         score_known=score_known,
         guide=(lambda rows, place: guide[rows, place]) if guided else None,
+        reach=reach,
     )
     for row, case in enumerate(cases):
         first, tables = model.first_table(case.context), model.transitions.log()
@@ -73,8 +75,10 @@ def test_a_narrow_beam_keeps_what_a_plain_one_keeps(guided, score_known, seed, c
                 for word in allowed
             ]
             if token == BLANK_ID:
-                hypotheses.sort(key=lambda own: -(own[1] + guide[row, place, own[0][-1]].item()))
-            hypotheses = hypotheses[:width]
+                chosen_by = [score + guide[row, place, words[-1]].item() for words, score in hypotheses]
+                order = sorted(range(len(hypotheses)), key=lambda number: -chosen_by[number])[:width]
+                least = max(chosen_by) - reach
+                hypotheses = [hypotheses[number] for number in order if chosen_by[number] >= least]
         best = sorted(hypotheses, key=lambda own: -own[1])
         found = beams.scores[row] != float("-inf")
         assert beams.scores[row, found].tolist() == pytest.approx([score for _, score in best])

@@ -36,14 +36,16 @@ class Misleading(Markov):
         return self.scale * outputs, after
 
 
-def refilled(model, cases, fills, *, per_blank, margin=float("inf")):
+def refilled(model, cases, fills, *, per_blank, reach=float("inf"), margin=float("inf")):
     templates = together(cases)
     state = model.start(templates.context)
     sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
     known = F.pad(~templates.blanks, (0, 1), value=True)
     with search_mode():
         _, gradient = word_gradients(model, state, sentences, counted=known)
-        return refill(model, state, templates, gradient, per_blank=per_blank, margin=margin, forbidden=FORBIDDEN)
+        return refill(
+            model, state, templates, gradient, per_blank=per_blank, reach=reach, margin=margin, forbidden=FORBIDDEN
+        )
 
 
 def longest_run(template):
@@ -84,9 +86,9 @@ def test_without_a_gradient_it_is_the_plain_beam(seed, cases, per_blank):
     assert all(torch.equal(*pair) for pair in zip(found, beam(model, cases, per_blank=per_blank), strict=True))
 
 
-@given(SEEDS, with_blanks(5), st.integers(1, 4))
+@given(SEEDS, with_blanks(5), st.integers(1, 4), st.sampled_from([math.inf, 1.0]))
 @settings(max_examples=15)
-def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(seed, cases, per_blank):
+def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(seed, cases, per_blank, reach):
     """To first order, by finite differences; what stands in other blanks does not count."""
     model, fills = random_markov(seed), some_fills(cases, seed)
     gains = torch.zeros(len(cases), max(len(case.template) for case in cases), len(FORBIDDEN), dtype=torch.double)
@@ -95,8 +97,8 @@ def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(s
         for place in range(len(case.template)):
             for word, slope in slopes(model, case.context, case.filled(fill), place, counted=known).items():
                 gains[row, place, word] = -slope
-    found = refilled(model, cases, fills, per_blank=per_blank)
-    guided = beam(model, cases, per_blank=per_blank, guide=lambda rows, place: gains[rows, place])
+    found = refilled(model, cases, fills, per_blank=per_blank, reach=reach)
+    guided = beam(model, cases, per_blank=per_blank, reach=reach, guide=lambda rows, place: gains[rows, place])
     assert torch.equal(found.words, guided.words)
     torch.testing.assert_close(found.nll, guided.nll)
 

@@ -48,6 +48,7 @@ def beam_search(
     forbidden: Tensor,
     score_known: bool = True,
     guide: Guide | None = None,
+    reach: float = float("inf"),
     recombine: bool = False,
     margin: float = float("inf"),
 ) -> Beams:
@@ -61,6 +62,7 @@ def beam_search(
         forbidden: (vocabulary) words that may not be filled in.
         score_known: whether known words, `</s>` among them, help to choose between hypotheses.
         guide: added to a word's score when hypotheses are chosen, and only then.
+        reach: nats by which a hypothesis may be behind the best of its sentence when they are chosen, the guide included.
         recombine: whether of hypotheses that fill a blank with the same word only the best goes on.
         margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
     """
@@ -79,6 +81,7 @@ def beam_search(
             forbidden=forbidden,
             score_known=score_known,
             guide=None if guide is None else _beginning_at(first, guide),
+            reach=reach,
             recombine=recombine,
             margin=margin,
         )
@@ -100,6 +103,7 @@ class BeamSearch:
         score_known: bool = True,
         score_end: bool = True,
         guide: Guide | None = None,
+        reach: float = float("inf"),
         recombine: bool = False,
         margin: float = float("inf"),
         keep_messages: bool = False,
@@ -114,7 +118,7 @@ class BeamSearch:
         self.model, self.widths, self.forbidden = model, widths, forbidden
         self.forbidden_ids = forbidden.nonzero().squeeze(1)  # (forbidden)
         self.score_known, self.score_end, self.guide = score_known, score_end, guide
-        self.recombine, self.margin = recombine, margin
+        self.reach, self.recombine, self.margin = reach, recombine, margin
         # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
         self.messages = (
             model.word_vectors.new_zeros(*templates.target.ids.shape, len(forbidden)) if keep_messages else None
@@ -218,10 +222,11 @@ class BeamSearch:
             self.messages[sentences, position] = table.amax(dim=1)
         if self.guide is not None:
             table += self.guide(sentences, position)[:, None]
-        parent, word = self._choose(table, n_chosen)  # (sentences, chosen) each
+        scores, parent, word = self._choose(table, n_chosen)  # (sentences, chosen) each
         # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
         allowed = torch.arange(n_chosen, device=here.device) < self.widths[sentences, None]
         allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (sentences, chosen)
+        allowed &= scores >= scores[:, :1] - self.reach
         row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (sentences, fewer) into log_probabilities
         spent = self.scores.new_full(word.shape, _NEVER)  # (sentences, chosen)
         spent[allowed] = log_probabilities[row_of.gather(1, parent)[allowed], word[allowed]]
@@ -237,13 +242,13 @@ class BeamSearch:
         table[:, :, self.forbidden_ids] = _NEVER
         return table
 
-    def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
-        """Of scores (blanks, width, vocabulary) the best: (blanks, chosen) hypotheses that go on, and by which word."""
+    def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The highest of (sentences, fewer, vocabulary), the hypotheses that go on and their words: (sentences, chosen) each."""
         if self.recombine:
-            word = table.amax(dim=1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
-            return table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
-        index = table.flatten(1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
-        return index // table.shape[2], index % table.shape[2]
+            scores, word = table.amax(dim=1).topk(n_chosen, dim=1)  # (sentences, chosen)
+            return scores, table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
+        scores, index = table.flatten(1).topk(n_chosen, dim=1)  # (sentences, chosen)
+        return scores, index // table.shape[2], index % table.shape[2]
 
     def _sorted(self) -> Beams:
         scores, order = self.scores.sort(dim=1, descending=True, stable=True)

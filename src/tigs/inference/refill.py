@@ -25,6 +25,7 @@ def refill(
     gradient: Tensor,
     *,
     per_blank: int,
+    reach: float,
     margin: float,
     forbidden: Tensor,
 ) -> Beams:
@@ -36,6 +37,7 @@ def refill(
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
+        reach: nats by which a hypothesis may be behind the best of its sentence when they are chosen, the estimate included.
         margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
         forbidden: (vocabulary) words that may not be filled in.
     """
@@ -46,7 +48,15 @@ def refill(
 
     widths = per_blank * longest_runs(templates.blanks)  # (batch)
     return beam_search(
-        model, state, templates, width=widths, forbidden=forbidden, guide=gain, recombine=True, margin=margin
+        model,
+        state,
+        templates,
+        width=widths,
+        forbidden=forbidden,
+        guide=gain,
+        reach=reach,
+        recombine=True,
+        margin=margin,
     )
 
 

@@ -125,6 +125,7 @@ class _Search:
             templates,
             gradient,
             per_blank=method.settings.refill_width,
+            reach=method.settings.refill_reach,
             margin=method.settings.margin,
             forbidden=method.forbidden,
         )
