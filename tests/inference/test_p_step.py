@@ -39,6 +39,9 @@ def test_limits_by_plain_arithmetic():
     expected = torch.tensor([[3.0, 4.5, 4.5], [2.1, 2.2, 2.2]])
     torch.testing.assert_close(limits_within(incumbent, bound, 2.0), expected)
     assert limits_within(incumbent, bound, INFINITE).tolist() == [[4.5] * 3, [10.0] * 3]
+    assert limits_within(incumbent, bound, INFINITE, 0.5).tolist() == [[4.5] * 3, [10.0] * 3]
+    fading = torch.tensor([[3.0, 4.0, 4.0], [2.1, 1.2, 0.7]])
+    torch.testing.assert_close(limits_within(incumbent, bound, 2.0, 0.5), fading)
 
 
 @st.composite
@@ -65,10 +68,11 @@ def exact_parts(model, position, context, sentence, words):
     visit=visits(),
     slack=st.floats(-4, 4),
     margin=st.sampled_from([INFINITE, 3.0, 0.5]),
+    decay=st.sampled_from([1.0, 0.7]),
     tokens=st.sampled_from([1, 12, 50, 10**6]),
     only_best=st.booleans(),
 )
-def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, tokens, only_best):
+def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, decay, tokens, only_best):
     """Against every candidate over the whole sentence: the bound near the best total and far from it, one at a time or all."""
     position, contexts, sentences, candidates = visit
     model = random_markov(seed)
@@ -81,7 +85,7 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, token
         for context, sentence in zip(contexts, sentences, strict=True)
     ]
     incumbent = torch.stack([pad_columns(parts, (0, longest - len(parts))) for parts in current])
-    limits = limits_within(incumbent, bound, margin)
+    limits = limits_within(incumbent, bound, margin, decay)
     scored = scored_on(
         model,
         contexts,
@@ -94,7 +98,8 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, token
     )
     for row, parts in enumerate(every):
         # By plain sums: who stays within the margin of the current word at every place, and below the bound.
-        allowed = (current[row].cumsum(0) + margin).clamp(max=bound[row])  # (targets + 1)
+        margins = torch.tensor([margin * decay**distance for distance in range(len(current[row]))])
+        allowed = (current[row].cumsum(0) + margins).clamp(max=bound[row])  # (targets + 1)
         within = (parts.cumsum(dim=1) < allowed - 1e-9).all(dim=1)  # (candidates)
         found = scored.totals[row]
         if not only_best:

@@ -27,6 +27,7 @@ SEEDS = st.integers(0, 10**6)
     proposal=st.sampled_from(PROPOSALS),
     n_candidates=st.integers(1, 6),
     margin=st.sampled_from([math.inf, 3.0, 0.5]),
+    margin_decay=st.sampled_from([1.0, 0.5]),
     reach=st.sampled_from([math.inf, 2.0, 0.0]),
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),

@@ -2,7 +2,8 @@
 
 The prefix is the same for all candidates, so its state is kept and only the suffix is read. NLL only grows along a sentence: a
 candidate whose sum has passed that of the best whole sentence cannot win any more and is dropped. This changes no answer. A
-margin also drops candidates that have fallen too far behind the current word at the same place, which seldom changes one.
+margin also drops candidates that have fallen too far behind the current word at the same place, which seldom changes one; what a
+word does to those behind it fades with the distance, and so may the margin.
 Where a GPU is faster in less than float32, candidates may be read in that first; what is left of them is then read in float32.
 """
 
@@ -61,15 +62,17 @@ class Scored(NamedTuple):
     """(rows) tokens read, each candidate's up to the one that drops it"""
 
 
-def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float) -> Tensor:
+def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float, decay: float = 1.0) -> Tensor:
     """(rows, longest + 2) what a candidate's sum must stay below after its own word and after each target.
 
     Args:
         incumbent_nll: (rows, longest + 2) of the current word and of each target behind it.
         bound: (rows) a total that a candidate must stay below.
         margin: nats above the incumbent's sum at the same place; inf drops only what cannot win.
+        decay: what is left of the margin after each further word.
     """
-    return torch.minimum(incumbent_nll.cumsum(dim=1) + margin, bound[:, None])
+    distance = torch.arange(incumbent_nll.shape[1], device=bound.device)  # (longest + 2)
+    return torch.minimum(incumbent_nll.cumsum(dim=1) + margin * decay**distance, bound[:, None])
 
 
 def score_candidates(

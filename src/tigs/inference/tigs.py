@@ -216,21 +216,21 @@ class _Search:
         own_nll.masked_fill_(tried | method.forbidden[candidates] | hopeless, float("inf"))
         self.tried[rows[:, None], position, candidates] = tried | ~hopeless
         incumbent = self.nll[rows, position : position + 1 + suffix.targets.shape[1]]  # (rows, longest + 2)
-        n_best = method.settings.n_best
+        settings = method.settings
         scored = score_candidates(
             method.model,
             state,
             candidates,
             own_nll,
             suffix,
-            limits=limits_within(incumbent, self._bound(rows, position), method.settings.margin),
+            limits=limits_within(incumbent, self._bound(rows, position), settings.margin, settings.margin_decay),
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
-            only_best=n_best == 1,
-            precision=method.settings.precision,
+            only_best=settings.n_best == 1,
+            precision=settings.precision,
         )
         self.steps[rows] += scored.steps
-        if n_best > 1:
+        if settings.n_best > 1:
             sentences = words[rows][:, None].repeat(1, candidates.shape[1], 1)  # (rows, candidates, longest)
             sentences[:, :, position] = candidates
             self._remember(rows, sentences, scored.totals + self.nll[rows, :position].sum(dim=1, keepdim=True))
