@@ -44,7 +44,15 @@ def refilled(model, cases, fills, *, per_blank, reach=float("inf"), margin=float
     with search_mode():
         _, gradient = word_gradients(model, state, sentences, counted=known)
         return refill(
-            model, state, templates, gradient, per_blank=per_blank, reach=reach, margin=margin, forbidden=FORBIDDEN
+            model,
+            state,
+            templates,
+            gradient,
+            per_blank=per_blank,
+            reach=reach,
+            margin=margin,
+            margin_decay=1.0,
+            forbidden=FORBIDDEN,
         )
 
 

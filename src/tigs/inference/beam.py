@@ -51,6 +51,7 @@ def beam_search(
     reach: float = float("inf"),
     recombine: bool = False,
     margin: float = float("inf"),
+    margin_decay: float = 1.0,
 ) -> Beams:
     """The `width` best fills found from left to right.
 
@@ -65,6 +66,7 @@ def beam_search(
         reach: nats by which a hypothesis may be behind the best of its sentence when they are chosen, the guide included.
         recombine: whether of hypotheses that fill a blank with the same word only the best goes on.
         margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
+        margin_decay: what is left of the margin after each known word since the last blank.
     """
     lengths = templates.target.lengths
     widths = torch.as_tensor(width, device=lengths.device).expand_as(lengths)  # (batch)
@@ -84,6 +86,7 @@ def beam_search(
             reach=reach,
             recombine=recombine,
             margin=margin,
+            margin_decay=margin_decay,
         )
         parts.append(search.run())
     return _concatenate(parts, templates.target.ids.shape[1])
@@ -106,6 +109,7 @@ class BeamSearch:
         reach: float = float("inf"),
         recombine: bool = False,
         margin: float = float("inf"),
+        margin_decay: float = 1.0,
         keep_messages: bool = False,
     ) -> None:
         """See `beam_search`.
@@ -118,7 +122,7 @@ class BeamSearch:
         self.model, self.widths, self.forbidden = model, widths, forbidden
         self.forbidden_ids = forbidden.nonzero().squeeze(1)  # (forbidden)
         self.score_known, self.score_end, self.guide = score_known, score_end, guide
-        self.reach, self.recombine, self.margin = reach, recombine, margin
+        self.reach, self.recombine, self.margin, self.margin_decay = reach, recombine, margin, margin_decay
         # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
         self.messages = (
             model.word_vectors.new_zeros(*templates.target.ids.shape, len(forbidden)) if keep_messages else None
@@ -138,6 +142,7 @@ class BeamSearch:
         last = lengths if self.score_end else lengths - 1  # (batch) the position of what is said last
         live = self.scores != _NEVER  # (batch, width): one row of `state` each, in this order
         tokens = torch.full_like(lengths, self.model.first_token)  # (live)
+        distance = torch.zeros_like(lengths)  # (batch) known words since the last blank
         for position in range(longest + 1 if self.score_end else longest):
             outputs, self.state = self.model.step(self.state, tokens)  # (live, size)
             self.steps += live.sum(dim=1)
@@ -150,8 +155,10 @@ class BeamSearch:
             parents = torch.arange(live.shape[1], device=live.device).expand_as(live)  # (batch, width)
             if blank.any():
                 parents = self._branch(blank, live, outputs, position)
+            distance = torch.where(blank, 0, distance + 1)
             if self.margin < float("inf"):
-                self.scores[self.scores < self.scores.amax(dim=1, keepdim=True) - self.margin] = _NEVER
+                least = self.scores.amax(dim=1) - self.margin * self.margin_decay**distance  # (batch)
+                self.scores[self.scores < least[:, None]] = _NEVER
             still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
             if not torch.equal(still, live) or blank.any():
                 row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)

@@ -27,6 +27,7 @@ def refill(
     per_blank: int,
     reach: float,
     margin: float,
+    margin_decay: float,
     forbidden: Tensor,
 ) -> Beams:
     """The best fills found by one beam.
@@ -39,6 +40,7 @@ def refill(
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
         reach: nats by which a hypothesis may be behind the best of its sentence when they are chosen, the estimate included.
         margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
+        margin_decay: what is left of the margin after each known word since the last blank.
         forbidden: (vocabulary) words that may not be filled in.
     """
 
@@ -57,6 +59,7 @@ def refill(
         reach=reach,
         recombine=True,
         margin=margin,
+        margin_decay=margin_decay,
     )
 
 

@@ -127,6 +127,7 @@ class _Search:
             per_blank=method.settings.refill_width,
             reach=method.settings.refill_reach,
             margin=method.settings.margin,
+            margin_decay=method.settings.margin_decay,
             forbidden=method.forbidden,
         )
         self.steps[active] += beams.steps
