@@ -139,9 +139,6 @@ class MethodConfig:
     """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient."""
     refill_width: int = allowed(10, minimum=1)
     """Hypotheses of that beam, for every blank of the longest run of blanks."""
-    refill_reach: float = allowed(float("inf"), minimum=0.0)
-    """A hypothesis of that beam goes on if what it has paid, with the estimate for its newest word, is at most this many nats
-    above the least of its sentence."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills and first-order proposals take it: at the current words, or its mean with that at the words to expect."""
     proposal: str = allowed("nearest", choices=PROPOSALS)

@@ -46,12 +46,11 @@ def test_a_beam_as_wide_as_there_are_fills_ranks_all_of_them(seed, cases):
         assert [words_of.tolist() for words_of in words] == [case.filled(fill) for _, fill in expected]
 
 
-@pytest.mark.parametrize("reach", [0.5, math.inf])
 @pytest.mark.parametrize("guided", [True, False])
 @pytest.mark.parametrize("score_known", [True, False])
 @given(st.integers(0, 10**6), small_cases())
 @settings(max_examples=15)
-def test_a_narrow_beam_keeps_what_a_plain_one_keeps(reach, guided, score_known, seed, cases):
+def test_a_narrow_beam_keeps_what_a_plain_one_keeps(guided, score_known, seed, cases):
     """Hypotheses in a list, scores read from the table; a guide helps to choose and is no part of a score."""
     model, width = random_markov(seed), 3
     guide = some_guide(seed, len(cases)).double() * guided
@@ -61,7 +60,6 @@ def test_a_narrow_beam_keeps_what_a_plain_one_keeps(reach, guided, score_known, 
         width=width,
         score_known=score_known,
         guide=(lambda rows, place: guide[rows, place]) if guided else None,
-        reach=reach,
     )
     for row, case in enumerate(cases):
         first, tables = model.first_table(case.context), model.transitions.log()
@@ -75,10 +73,8 @@ def test_a_narrow_beam_keeps_what_a_plain_one_keeps(reach, guided, score_known, 
                 for word in allowed
             ]
             if token == BLANK_ID:
-                chosen_by = [score + guide[row, place, words[-1]].item() for words, score in hypotheses]
-                order = sorted(range(len(hypotheses)), key=lambda number: -chosen_by[number])[:width]
-                least = max(chosen_by) - reach
-                hypotheses = [hypotheses[number] for number in order if chosen_by[number] >= least]
+                hypotheses.sort(key=lambda own: -(own[1] + guide[row, place, own[0][-1]].item()))
+            hypotheses = hypotheses[:width]
         best = sorted(hypotheses, key=lambda own: -own[1])
         found = beams.scores[row] != float("-inf")
         assert beams.scores[row, found].tolist() == pytest.approx([score for _, score in best])
@@ -115,6 +111,15 @@ def test_a_margin_drops_hypotheses_that_fall_behind_though_one_would_have_won(be
     templates = together([Case("", [], [BLANK_ID, KNOWN])])
     beams = search(luring(), templates, width=4, margin=math.log(0.6 / 0.3) + beyond)
     assert beams.words[0, 0].tolist() == [word, KNOWN]
+
+
+@pytest.mark.parametrize(("decay", "words"), [(1.0, {LURE, WISE}), (0.5, {WISE})])
+def test_a_margin_shrinks_with_every_known_word(decay, words):
+    """At the blank two nats are left, at the known word two or one; there the first word is 1.5 nats behind the second."""
+    templates = together([Case("", [], [BLANK_ID, KNOWN])])
+    beams = search(luring(), templates, width=4, margin=2.0, margin_decay=decay)
+    live = beams.scores[0] != float("-inf")
+    assert {LURE, WISE} & set(beams.words[0, live, 0].tolist()) == words
 
 
 @given(st.integers(0, 10**6), small_cases(most_blanks=5), st.integers(1, 8))
@@ -257,7 +262,7 @@ def test_each_sentence_may_have_a_width_of_its_own_however_many_are_looked_at_to
 ):
     model = random_markov(seed)
     widths = [data.draw(st.integers(1, 9)) for _ in cases]
-    options = {"recombine": recombine, "margin": data.draw(st.sampled_from([0.5, 2.0, math.inf]))}
+    options = {"recombine": recombine, "margin": data.draw(st.sampled_from([0.5, 2.0, math.inf])), "margin_decay": 0.8}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nll_module, "_CHUNK_ELEMENTS", {"cpu": logits_at_once})
         beams = search(model, together(cases), width=torch.tensor(widths), **options)

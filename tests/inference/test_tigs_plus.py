@@ -31,7 +31,6 @@ SEEDS = st.integers(0, 10**6)
     reach=st.sampled_from([math.inf, 2.0, 0.0]),
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),
-    refill_reach=st.sampled_from([math.inf, 2.0, 0.0]),
     gradient=st.sampled_from(["word", "mean"]),
     patience=st.integers(1, 2),
     n_best=st.integers(1, 5),
@@ -286,14 +285,3 @@ def test_model_steps_of_a_refill(gradient, readings):
     to_score_the_start, to_the_blank, with_gradient, prefix, two_hypotheses = 6, 2, 3 * 4, 3, 2 * 3
     assert result.model_steps == to_score_the_start + to_the_blank + readings * with_gradient + prefix + two_hypotheses
     assert result.rounds == 1
-
-
-def test_a_refill_reads_less_the_less_its_reach_is():
-    model, case = random_markov(3), Case("", [], [BLANK_ID, BLANK_ID, WORDS[2], WORDS[3]])
-    steps = []
-    for reach in (0.0, 1.0, math.inf):
-        (result,) = tigs_from(
-            model, [case], [(WORDS[0], WORDS[1])], refills=1, refill_width=3, refill_reach=reach, max_rounds=0
-        )
-        steps.append(result.model_steps)
-    assert steps[0] < steps[1] < steps[2]

@@ -48,7 +48,6 @@ def beam_search(
     forbidden: Tensor,
     score_known: bool = True,
     guide: Guide | None = None,
-    reach: float = float("inf"),
     recombine: bool = False,
     margin: float = float("inf"),
     margin_decay: float = 1.0,
@@ -63,7 +62,6 @@ def beam_search(
         forbidden: (vocabulary) words that may not be filled in.
         score_known: whether known words, `</s>` among them, help to choose between hypotheses.
         guide: added to a word's score when hypotheses are chosen, and only then.
-        reach: nats by which a hypothesis may be behind the best of its sentence when they are chosen, the guide included.
         recombine: whether of hypotheses that fill a blank with the same word only the best goes on.
         margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
         margin_decay: what is left of the margin after each known word since the last blank.
@@ -83,7 +81,6 @@ def beam_search(
             forbidden=forbidden,
             score_known=score_known,
             guide=None if guide is None else _beginning_at(first, guide),
-            reach=reach,
             recombine=recombine,
             margin=margin,
             margin_decay=margin_decay,
@@ -106,7 +103,6 @@ class BeamSearch:
         score_known: bool = True,
         score_end: bool = True,
         guide: Guide | None = None,
-        reach: float = float("inf"),
         recombine: bool = False,
         margin: float = float("inf"),
         margin_decay: float = 1.0,
@@ -122,7 +118,7 @@ class BeamSearch:
         self.model, self.widths, self.forbidden = model, widths, forbidden
         self.forbidden_ids = forbidden.nonzero().squeeze(1)  # (forbidden)
         self.score_known, self.score_end, self.guide = score_known, score_end, guide
-        self.reach, self.recombine, self.margin, self.margin_decay = reach, recombine, margin, margin_decay
+        self.recombine, self.margin, self.margin_decay = recombine, margin, margin_decay
         # (batch, longest, vocabulary) at blanks: the best score of any hypothesis that goes on with each word
         self.messages = (
             model.word_vectors.new_zeros(*templates.target.ids.shape, len(forbidden)) if keep_messages else None
@@ -229,11 +225,10 @@ class BeamSearch:
             self.messages[sentences, position] = table.amax(dim=1)
         if self.guide is not None:
             table += self.guide(sentences, position)[:, None]
-        scores, parent, word = self._choose(table, n_chosen)  # (sentences, chosen) each
+        parent, word = self._choose(table, n_chosen)  # (sentences, chosen) each
         # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
         allowed = torch.arange(n_chosen, device=here.device) < self.widths[sentences, None]
         allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (sentences, chosen)
-        allowed &= scores >= scores[:, :1] - self.reach
         row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (sentences, fewer) into log_probabilities
         spent = self.scores.new_full(word.shape, _NEVER)  # (sentences, chosen)
         spent[allowed] = log_probabilities[row_of.gather(1, parent)[allowed], word[allowed]]
@@ -249,13 +244,13 @@ class BeamSearch:
         table[:, :, self.forbidden_ids] = _NEVER
         return table
 
-    def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The highest of (sentences, fewer, vocabulary), the hypotheses that go on and their words: (sentences, chosen) each."""
+    def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
+        """Of scores (blanks, width, vocabulary) the best: (blanks, chosen) hypotheses that go on, and by which word."""
         if self.recombine:
-            scores, word = table.amax(dim=1).topk(n_chosen, dim=1)  # (sentences, chosen)
-            return scores, table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
-        scores, index = table.flatten(1).topk(n_chosen, dim=1)  # (sentences, chosen)
-        return scores, index // table.shape[2], index % table.shape[2]
+            word = table.amax(dim=1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
+            return table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
+        index = table.flatten(1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
+        return index // table.shape[2], index % table.shape[2]
 
     def _sorted(self) -> Beams:
         scores, order = self.scores.sort(dim=1, descending=True, stable=True)

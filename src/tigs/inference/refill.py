@@ -25,7 +25,6 @@ def refill(
     gradient: Tensor,
     *,
     per_blank: int,
-    reach: float,
     margin: float,
     margin_decay: float,
     forbidden: Tensor,
@@ -38,7 +37,6 @@ def refill(
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
-        reach: nats by which a hypothesis may be behind the best of its sentence when they are chosen, the estimate included.
         margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
         margin_decay: what is left of the margin after each known word since the last blank.
         forbidden: (vocabulary) words that may not be filled in.
@@ -56,7 +54,6 @@ def refill(
         width=widths,
         forbidden=forbidden,
         guide=gain,
-        reach=reach,
         recombine=True,
         margin=margin,
         margin_decay=margin_decay,

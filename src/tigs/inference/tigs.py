@@ -125,7 +125,6 @@ class _Search:
             templates,
             gradient,
             per_blank=method.settings.refill_width,
-            reach=method.settings.refill_reach,
             margin=method.settings.margin,
             margin_decay=method.settings.margin_decay,
             forbidden=method.forbidden,
