@@ -151,7 +151,8 @@ class MethodConfig:
     """A candidate is dropped when its NLL so far is this many nats above the current word's, a hypothesis of a refill when it is
     so far above the best one's; inf drops only what cannot win."""
     margin_decay: float = allowed(1.0, above=0.0, maximum=1.0)
-    """What is left of a candidate's margin after each further word that is read."""
+    """What is left of the margin after each word that is read behind the blank, or behind the last blank in a refill; 1 where
+    more than one fill is asked for."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
     step_size: float = allowed(10.0, above=0.0)
     """alpha of the O-step."""

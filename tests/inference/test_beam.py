@@ -113,13 +113,30 @@ def test_a_margin_drops_hypotheses_that_fall_behind_though_one_would_have_won(be
     assert beams.words[0, 0].tolist() == [word, KNOWN]
 
 
-@pytest.mark.parametrize(("decay", "words"), [(1.0, {LURE, WISE}), (0.5, {WISE})])
-def test_a_margin_shrinks_with_every_known_word(decay, words):
-    """At the blank two nats are left, at the known word two or one; there the first word is 1.5 nats behind the second."""
-    templates = together([Case("", [], [BLANK_ID, KNOWN])])
-    beams = search(luring(), templates, width=4, margin=2.0, margin_decay=decay)
+@pytest.mark.parametrize(
+    ("template", "decay", "words"),
+    [
+        ([BLANK_ID, KNOWN], 1.0, {LURE, WISE}),
+        ([BLANK_ID, KNOWN], 0.8, {LURE, WISE}),
+        ([BLANK_ID, KNOWN, KNOWN], 0.8, {WISE}),
+        ([BLANK_ID, KNOWN], 0.5, {WISE}),
+    ],
+)
+@pytest.mark.parametrize("neighbours", [[], [[KNOWN] * 6]])
+def test_a_margin_shrinks_with_every_known_word_and_not_with_those_of_neighbours(template, decay, words, neighbours):
+    """Behind the known word the first is 1.5 nats behind the second; of 2.5 nats 1.6 are left at `</s>` after one known word."""
+    templates = together([Case("", [], one) for one in (template, *neighbours)])
+    beams = search(luring(), templates, width=4, margin=2.5, margin_decay=decay)
     live = beams.scores[0] != float("-inf")
     assert {LURE, WISE} & set(beams.words[0, live, 0].tolist()) == words
+
+
+def test_a_margin_is_whole_again_at_the_next_blank():
+    """Where it is not, the wise word is dropped there."""
+    rows = {START_ID: {LURE: 0.6, WISE: 0.3}, LURE: {KNOWN: 0.1}, WISE: {KNOWN: 0.9}, KNOWN: {LURE: 0.6, WISE: 0.3}}
+    templates = together([Case("", [], [BLANK_ID, KNOWN, BLANK_ID, KNOWN])])
+    beams = search(Markov(table_of(rows)), templates, width=4, margin=1.0, margin_decay=0.5)
+    assert beams.words[0, 0].tolist() == [WISE, KNOWN, WISE, KNOWN]
 
 
 @given(st.integers(0, 10**6), small_cases(most_blanks=5), st.integers(1, 8))

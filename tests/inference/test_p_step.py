@@ -39,7 +39,8 @@ def test_limits_by_plain_arithmetic():
     expected = torch.tensor([[3.0, 4.5, 4.5], [2.1, 2.2, 2.2]])
     torch.testing.assert_close(limits_within(incumbent, bound, 2.0), expected)
     assert limits_within(incumbent, bound, INFINITE).tolist() == [[4.5] * 3, [10.0] * 3]
-    assert limits_within(incumbent, bound, INFINITE, 0.5).tolist() == [[4.5] * 3, [10.0] * 3]
+    # So far away that nothing is left of the decay.
+    assert limits_within(torch.ones(2, 400), bound, INFINITE, 0.1).tolist() == [[4.5] * 400, [10.0] * 400]
     fading = torch.tensor([[3.0, 4.0, 4.0], [2.1, 1.2, 0.7]])
     torch.testing.assert_close(limits_within(incumbent, bound, 2.0, 0.5), fading)
 
@@ -98,7 +99,7 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, decay
     )
     for row, parts in enumerate(every):
         # By plain sums: who stays within the margin of the current word at every place, and below the bound.
-        margins = torch.tensor([margin * decay**distance for distance in range(len(current[row]))])
+        margins = torch.tensor([margin * decay**distance for distance in range(len(current[row]))], dtype=torch.double)
         allowed = (current[row].cumsum(0) + margins).clamp(max=bound[row])  # (targets + 1)
         within = (parts.cumsum(dim=1) < allowed - 1e-9).all(dim=1)  # (candidates)
         found = scored.totals[row]

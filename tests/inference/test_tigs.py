@@ -35,6 +35,7 @@ OPTIMISERS, DISTANCES = ("nesterov", "sgd", "adam"), ("euclidean", "cosine")
     proposal=st.sampled_from(PROPOSALS),
     n_candidates=st.integers(1, 10),
     margin=st.sampled_from([math.inf, 3.0, 0.5]),
+    margin_decay=st.sampled_from([1.0, 0.75]),
     refills=st.integers(0, 2),
     gradient=st.sampled_from(["word", "mean"]),
     penalty=st.sampled_from([0.0, 0.5]),

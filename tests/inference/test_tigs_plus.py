@@ -159,6 +159,18 @@ def test_a_margin_drops_who_falls_behind_though_it_would_have_won(beyond, word):
     assert result.fill == (word,)
 
 
+@pytest.mark.parametrize("options", [{"proposal": "all"}, {"refills": 1, "refill_width": 2, "max_rounds": 0}])
+def test_a_margin_that_shrinks_saves_steps_unless_several_fills_are_asked_for(options):
+    model, case = random_markov(3), Case("", [], [BLANK_ID, *WORDS[:3]])
+    steps = {}
+    for n_best, decay in itertools.product((1, 2), (1.0, 0.1)):
+        settings = {**options, "margin": 2.0, "margin_decay": decay, "n_best": n_best}
+        (result,) = tigs_from(model, [case], [WORDS[:1]], **settings)
+        steps[n_best, decay] = result.model_steps
+    assert steps[1, 0.1] < steps[1, 1.0]
+    assert steps[2, 0.1] == steps[2, 1.0]
+
+
 def stepping_stone():
     """Each of three words is a little less likely by itself than the one before, and makes what follows much likelier."""
     first, second, third = WORDS[:3]
@@ -264,6 +276,7 @@ def test_rounds_go_on_from_a_refill_as_from_any_other_start(worlds, proposal):
     world = worlds("aprc")
     cases = world.cases(12, longest=10)
     options = {"proposal": proposal, "n_candidates": 40, "margin": 3.0, "max_rounds": 3, "patience": 1}
+    options |= {"margin_decay": 0.9}
     refill = {"start": "random", "refills": 1, "refill_width": 1}
     refilled = world.fill("tigs", cases, **{**options, **refill, "max_rounds": 0})
     starts = [result.fill for result in refilled]

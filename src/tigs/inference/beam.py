@@ -7,7 +7,7 @@ a sentence has a blank its hypotheses branch, elsewhere they read the known word
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +22,7 @@ Guide = Callable[[Tensor, int], Tensor]
 """From some sentences of a batch and a position to (sentences, vocabulary) what is added to each word's score."""
 
 _NEVER = float("-inf")
-# Numbers in one table of (hypotheses x words); more sentences than fit are searched one part after the other.
+# Hypotheses times words; more sentences than fit are searched one part after the other, so that their states fit into memory.
 _TABLE_SIZE = 2**26
 
 
@@ -151,9 +151,10 @@ class BeamSearch:
             parents = torch.arange(live.shape[1], device=live.device).expand_as(live)  # (batch, width)
             if blank.any():
                 parents = self._branch(blank, live, outputs, position)
-            distance = torch.where(blank, 0, distance + 1)
+            # It stands still behind the end: what is left of a sentence there must not depend on longer neighbours.
+            distance = torch.where(blank, 0, distance + (position <= last))
             if self.margin < float("inf"):
-                least = self.scores.amax(dim=1) - self.margin * self.margin_decay**distance  # (batch)
+                least = self.scores.amax(dim=1) - self.margin * self.margin_decay ** distance.to(self.scores)  # (batch)
                 self.scores[self.scores < least[:, None]] = _NEVER
             still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
             if not torch.equal(still, live) or blank.any():
@@ -178,7 +179,7 @@ class BeamSearch:
         n_ends = int((~self.forbidden).sum()) * (1 if self.recombine else width)
         new_width = min(int(self.widths.max()), n_ends)
         grown = max(width, new_width)
-        parent, word, spent = self._best_words(blank, live, outputs, position, new_width)  # (blanks, new width) each
+        parent, word, spent = self._continue(blank, live, outputs, position, new_width)  # (blanks, new width) each
         gains = self.scores[blank].gather(1, parent) + spent
 
         places = torch.arange(grown, device=live.device).clamp(max=width - 1)
@@ -193,56 +194,70 @@ class BeamSearch:
         self.scores[blank] = F.pad(gains, (0, grown - new_width), value=_NEVER)
         return parents
 
-    def _best_words(
+    def _continue(
         self, blank: Tensor, live: Tensor, outputs: Tensor, position: int, n_chosen: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """What `blank` (batch) sentences go on with: hypotheses, words and log P of the words, (blanks, chosen) each.
+        """The best continuations of `blank` (batch) sentences: hypotheses, words and log P of the words, (blanks, chosen) each.
 
-        Tables of hypotheses x words are made for a few sentences at a time, for the reason that `models/nll.py` gives.
+        Tables of hypotheses x words are made for a few sentences at a time, so that they stay in a core's cache.
         """
         here = live[blank]  # (blanks, width)
-        outputs = outputs[blank[:, None].expand_as(live)[live]]  # (live at blanks, size)
         sentences = blank.nonzero().squeeze(1)  # (blanks)
-        n_together = max(1, logits_at_once(outputs.device) // (here.shape[1] * len(self.forbidden)))
-        chosen, first = [], 0
-        for some in torch.arange(len(here), device=here.device).split(n_together):
-            last = first + int(here[some].sum())
-            chosen.append(self._best_of(sentences[some], here[some], outputs[first:last], position, n_chosen))
-            first = last
+        counts = here.sum(dim=1).tolist()
+        outputs = outputs[blank[:, None].expand_as(live)[live]]  # (live at blanks, size)
+        guide = None if self.guide is None else self.guide(sentences, position)  # (blanks, vocabulary)
+        chosen, first, first_output = [], 0, 0
+        for size in _group(counts, logits_at_once(outputs.device) // len(self.forbidden)):
+            some = slice(first, first + size)
+            n_live = sum(counts[some])
+            n_rows = max(*counts[some], math.ceil(n_chosen / len(self.forbidden)))
+            # The places of live hypotheses first, in their order: (sentences, rows)
+            places = here[some].sort(dim=1, descending=True, stable=True).indices[:, :n_rows]
+            own = self._continue_some(
+                sentences[some],
+                places,
+                here[some].gather(1, places),
+                self.model.log_probabilities(outputs[first_output : first_output + n_live]),
+                None if guide is None else guide[some],
+                position=position,
+                n_chosen=n_chosen,
+            )
+            chosen.append(own)
+            first, first_output = first + size, first_output + n_live
         parent, word, spent = (torch.cat(parts) for parts in zip(*chosen, strict=True))
         return parent, word, spent
 
-    def _best_of(
-        self, sentences: Tensor, here: Tensor, outputs: Tensor, position: int, n_chosen: int
+    def _continue_some(
+        self,
+        sentences: Tensor,
+        places: Tensor,
+        here: Tensor,
+        log_probabilities: Tensor,
+        guide: Tensor | None,
+        *,
+        position: int,
+        n_chosen: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same of some sentences, `here` (sentences, width) being their live hypotheses."""
-        # They may have fewer hypotheses than others of the batch; but the table must hold as many words as are chosen.
-        n_live = int((here.any(dim=0) * torch.arange(1, here.shape[1] + 1, device=here.device)).max())
-        here = here[:, : max(n_live, math.ceil(n_chosen / len(self.forbidden)))]  # (sentences, fewer)
-        log_probabilities = self.model.log_probabilities(outputs)  # (live, vocabulary)
-        table = self._table(here, log_probabilities, self.scores[sentences, : here.shape[1]])
+        """As `_continue`, for some sentences whose hypotheses stand at `places` (sentences, rows), live ones where `here`."""
+        scores = self.scores[sentences].gather(1, places)  # (sentences, rows)
+        if here.all():
+            table = log_probabilities.view(*here.shape, -1) + scores[:, :, None]  # (sentences, rows, vocabulary)
+        else:
+            table = scores.new_full((*here.shape, log_probabilities.shape[1]), _NEVER)
+            table[here] = log_probabilities + scores[here][:, None]
+        table.index_fill_(2, self.forbidden_ids, _NEVER)
         if self.messages is not None:
             self.messages[sentences, position] = table.amax(dim=1)
-        if self.guide is not None:
-            table += self.guide(sentences, position)[:, None]
-        parent, word = self._choose(table, n_chosen)  # (sentences, chosen) each
+        if guide is not None:
+            table += guide[:, None]
+        row, word = self._choose(table, n_chosen)  # (sentences, chosen) each
         # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
         allowed = torch.arange(n_chosen, device=here.device) < self.widths[sentences, None]
-        allowed &= ~self.forbidden[word] & here.gather(1, parent)  # (sentences, chosen)
-        row_of = here.flatten().cumsum(dim=0).view_as(here) - 1  # (sentences, fewer) into log_probabilities
+        allowed &= ~self.forbidden[word] & here.gather(1, row)  # (sentences, chosen)
+        number = here.flatten().cumsum(dim=0).view_as(here) - 1  # (sentences, rows) into log_probabilities
         spent = self.scores.new_full(word.shape, _NEVER)  # (sentences, chosen)
-        spent[allowed] = log_probabilities[row_of.gather(1, parent)[allowed], word[allowed]]
-        return parent, word, spent
-
-    def _table(self, here: Tensor, log_probabilities: Tensor, scores: Tensor) -> Tensor:
-        """(sentences, fewer, vocabulary) the score of every continuation; -inf where there is none or it is forbidden."""
-        if here.all():
-            table = log_probabilities.view(*here.shape, -1) + scores[:, :, None]
-        else:
-            table = log_probabilities.new_full((*here.shape, log_probabilities.shape[1]), _NEVER)
-            table[here] = log_probabilities + scores[here][:, None]
-        table[:, :, self.forbidden_ids] = _NEVER
-        return table
+        spent[allowed] = log_probabilities[number.gather(1, row)[allowed], word[allowed]]
+        return places.gather(1, row), word, spent
 
     def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
         """Of scores (blanks, width, vocabulary) the best: (blanks, chosen) hypotheses that go on, and by which word."""
@@ -257,6 +272,18 @@ class BeamSearch:
         words = self.words.gather(1, order[:, :, None].expand_as(self.words))
         nll = self.nll.gather(1, order).masked_fill(scores == _NEVER, float("inf"))
         return Beams(words, scores, nll, self.steps)
+
+
+def _group(counts: Sequence[int], most: int) -> list[int]:
+    """How many neighbours go together, so that as many tables as they are, each as large as the largest, have `most` rows."""
+    sizes, largest = [0], 0
+    for count in counts:
+        largest = max(largest, count)
+        if sizes[-1] and largest * (sizes[-1] + 1) > most:
+            sizes.append(0)
+            largest = count
+        sizes[-1] += 1
+    return sizes
 
 
 def _beginning_at(first: int, guide: Guide) -> Guide:

@@ -69,9 +69,12 @@ def measure_gaps(
             name: sentence_nll(model, templates.context, whole_sentences(templates, answers)).tolist()
             for name, answers in fills.items()
         }
-        # What is not proven may be better than the solver's best, too.
-        lowest = [min(values) for values in zip(*nll.values(), [one.nll for one in optima], strict=True)]
-        proven = [number for number, one in enumerate(optima) if one.proven]
+        # Where nothing is proven, a variant may have found a better fill than the solver.
+        lowest = [
+            best.nll if best.proven else min(best.nll, *values)
+            for best, values in zip(optima, zip(*nll.values(), strict=True), strict=True)
+        ]
+        proven = [row for row, best in enumerate(optima) if best.proven]
         for name, own_nll in nll.items():
             above = [value - best for value, best in zip(own_nll, lowest, strict=True)]
             gaps.append(_gap(n_blanks, name, above, proven))
@@ -79,7 +82,7 @@ def measure_gaps(
 
 
 def _gap(n_blanks: int, variant: str, above: Sequence[float], proven: Sequence[int]) -> Gap:
-    """Of a variant whose fills are so many nats `above` the best known ones, which are proven optima for the rows `proven`."""
+    """Of a variant whose fills are so many nats `above` the best known ones, which are proven optima in the rows `proven`."""
     # The solver's optimum is one up to TOLERANCE, and so is every NLL.
     beaten = [value >= 2 * TOLERANCE for value in above]
     n = len(proven)

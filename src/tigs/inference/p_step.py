@@ -10,6 +10,7 @@ Where a GPU is faster in less than float32, candidates may be read in that first
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, NamedTuple
 
 import torch
@@ -71,8 +72,11 @@ def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float, decay: fl
         margin: nats above the incumbent's sum at the same place; inf drops only what cannot win.
         decay: what is left of the margin after each further word.
     """
-    distance = torch.arange(incumbent_nll.shape[1], device=bound.device)  # (longest + 2)
-    return torch.minimum(incumbent_nll.cumsum(dim=1) + margin * decay**distance, bound[:, None])
+    bounds = bound[:, None].expand_as(incumbent_nll)
+    if isinf(margin):  # an infinite margin times a vanishing decay would be no number
+        return bounds
+    distance = torch.arange(incumbent_nll.shape[1]).to(incumbent_nll)  # (longest + 2)
+    return torch.minimum(incumbent_nll.cumsum(dim=1) + margin * decay**distance, bounds)
 
 
 def score_candidates(

@@ -44,6 +44,8 @@ class Tigs:
         self.model, self.start, self.settings, self.forbidden = model, start, settings, forbidden
         self.propose = Proposer(settings, model.word_vectors, forbidden=forbidden)
         self.budget = TokenBudget()
+        # What is further behind than it could make good may still be among the n best.
+        self.margin_decay = settings.margin_decay if settings.n_best == 1 else 1.0
 
     def fill(self, templates: Templates) -> list[FillResult]:
         """Rounds until no sentence changes any more, or T of them."""
@@ -126,7 +128,7 @@ class _Search:
             gradient,
             per_blank=method.settings.refill_width,
             margin=method.settings.margin,
-            margin_decay=method.settings.margin_decay,
+            margin_decay=method.margin_decay,
             forbidden=method.forbidden,
         )
         self.steps[active] += beams.steps
@@ -223,7 +225,7 @@ class _Search:
             candidates,
             own_nll,
             suffix,
-            limits=limits_within(incumbent, self._bound(rows, position), settings.margin, settings.margin_decay),
+            limits=limits_within(incumbent, self._bound(rows, position), settings.margin, method.margin_decay),
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
             only_best=settings.n_best == 1,

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-# Logits of one chunk: small enough for a core's cache, or large enough to fill a GPU.
 _CHUNK_ELEMENTS = {"cpu": 2**20, "cuda": 2**26}
 
 
 def logits_at_once(device: torch.device) -> int:
-    """Rows times words that are best made together."""
+    """Rows times words that are best made together: as many as a core's cache holds, or as fill a GPU."""
     return _CHUNK_ELEMENTS.get(device.type, 2**26)
 
 
