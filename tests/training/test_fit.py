@@ -14,7 +14,7 @@ from tigs.composition import compose
 from tigs.config import MODELS, TASKS
 from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import prepare
-from tigs.errors import CheckpointError
+from tigs.errors import CheckpointError, ConfigError
 from tigs.training.checkpoint import load_model, read_description, require_fit
 from tigs.training.fit import model_folder, train_model
 
@@ -37,6 +37,20 @@ def test_training_leaves_a_checkpoint_that_gives_its_own_validation_nll(tiny_wor
     assert loaded.vocabulary == prepare(config).vocabulary
     assert loaded.description.model == name
     require_fit(loaded.description, prepare(config), model_folder(config) / "best.ckpt")
+
+
+def test_a_model_outlives_the_options_of_searches(tiny_words):
+    config = compose([*tiny_words, "model=forward"])
+    train_model(config)
+    path = model_folder(config) / "best.ckpt"
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint["tigs"]["config"]["method"]["an_option_of_old"] = 3
+    torch.save(checkpoint, path)
+    assert load_model(path).config.model == config.model
+    checkpoint["tigs"]["config"]["model"]["an_option_of_old"] = 3
+    torch.save(checkpoint, path)
+    with pytest.raises(ConfigError, match="an_option_of_old"):
+        load_model(path)
 
 
 def test_figures_go_to_a_csv_and_fills_beside_it(tiny_words):

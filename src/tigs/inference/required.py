@@ -17,12 +17,9 @@ from tigs.errors import CheckpointError, InferenceError
 from tigs.inference.methods import models_of
 from tigs.inference.module import FORWARD
 from tigs.models.decoder import compile_steps
-from tigs.training.checkpoint import LoadedModel, load_model, require_fit, require_kind
+from tigs.training.checkpoint import NOT_OF_TRAINING, LoadedModel, load_model, require_fit, require_kind
 from tigs.training.fit import BEST, model_folder
 from tigs.validation import flatten
-
-# Settings that say nothing about a training.
-_NOT_OF_TRAINING = ("method", "eval")
 
 
 def models_for(method: str) -> tuple[str, ...]:
@@ -106,7 +103,7 @@ def _train_command(config: Config, model: str) -> str:
     """With every setting that is not the profile's own, so that it trains what is asked for here."""
     chosen = [f"task={config.task.name}", f"profile={config.profile}", f"model={config.model.name}"]
     usual, now = (flatten(to_plain(settings)) for settings in (compose(chosen), config))
-    changed = [key for key in now if now[key] != usual[key] and not key.startswith(_NOT_OF_TRAINING)]
+    changed = [key for key in now if now[key] != usual[key] and not key.startswith(NOT_OF_TRAINING)]
     words = [f"{key}={_text(now[key])}" for key in changed]
     arguments = f' ARGS="{" ".join(map(shlex.quote, words))}"' if words else ""
     return f"make train TASK={config.task.name} PROFILE={config.profile} MODEL={model}{arguments}"

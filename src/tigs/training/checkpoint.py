@@ -19,6 +19,8 @@ from tigs.data.vocabulary import Vocabulary
 from tigs.errors import CheckpointError
 from tigs.models.build import build_model
 
+NOT_OF_TRAINING = ("method", "eval")
+"""Parts of a configuration that say nothing about a training."""
 FORMAT_VERSION = 1
 _KEY = "tigs"
 _WEIGHTS_PREFIX = "model."
@@ -118,7 +120,9 @@ def load_model(path: Path) -> LoadedModel:
     """The network of a checkpoint, on the CPU, in eval mode."""
     checkpoint = read_checkpoint(path)
     description = description_in(checkpoint)
-    config = from_plain(description.config, str(path))
+    # How blanks are filled may have other options by now.
+    of_training = {key: value for key, value in description.config.items() if key not in NOT_OF_TRAINING}
+    config = from_plain(of_training, str(path))
     vocabulary = Vocabulary(tuple(description.vocabulary))
     network = build_model(config.model, n_tokens=len(vocabulary), has_context=description.has_context)
     weights = checkpoint["state_dict"]
