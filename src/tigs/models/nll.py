@@ -41,7 +41,7 @@ def projected_nll(states: Tensor, projection: nn.Linear, targets: Tensor) -> NLL
 
 
 def _product(states: Tensor, weight: Tensor) -> Tensor:
-    """states (rows, hidden) @ weight (hidden, vocabulary), every row beginning with a cache line: others are written more slowly."""
+    """states (rows, hidden) @ weight (hidden, vocabulary); every row begins with a cache line: others take longer to write."""
     aligned = -(-weight.shape[1] // _ALIGNED) * _ALIGNED
     product = states.new_empty(len(states), aligned)[:, : weight.shape[1]]  # (rows, vocabulary)
     return torch.mm(states, weight, out=product)
