@@ -260,11 +260,11 @@ class BeamSearch:
         return places.gather(1, row), word, spent
 
     def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
-        """Of scores (blanks, width, vocabulary) the best: (blanks, chosen) hypotheses that go on, and by which word."""
+        """Of scores (sentences, rows, vocabulary) the best: (sentences, chosen) rows that go on, and by which word."""
         if self.recombine:
-            word = table.amax(dim=1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
+            word = table.amax(dim=1).topk(n_chosen, dim=1).indices  # (sentences, chosen)
             return table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
-        index = table.flatten(1).topk(n_chosen, dim=1).indices  # (blanks, chosen)
+        index = table.flatten(1).topk(n_chosen, dim=1).indices  # (sentences, chosen)
         return index // table.shape[2], index % table.shape[2]
 
     def _sorted(self) -> Beams:
