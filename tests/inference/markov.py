@@ -77,6 +77,10 @@ class Markov:
         per_token = -self.log_probabilities(outputs).gather(1, targets[:, None]).squeeze(1)
         return NLL(per_token.sum(), per_token.detach())
 
+    def least_nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Between nothing and all of it, so that a search which takes the bound for the NLL is noticed."""
+        return self.nll(outputs, targets).per_token * (0.5 + 0.5 * torch.sin(outputs[:, 0]) ** 2)
+
     def exact_nlls(self, context: Sequence[int], sentence: Sequence[int]) -> Tensor:
         """(words + 1) of each word and of `</s>`, read from the table, without any of the above."""
         said = torch.tensor([self.first_token, *sentence, END_ID])

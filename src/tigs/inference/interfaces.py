@@ -49,6 +49,9 @@ class SequenceModel(Protocol):
     def nll(self, outputs: Tensor, targets: Tensor) -> NLL:
         """NLL of targets (tokens), from outputs (tokens, size); no batch of logits is held."""
 
+    def least_nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """(tokens) what the NLL of each target is at least; the cheaper and the closer, the faster a search. 0 would do."""
+
 
 class TwoSidedModel(Protocol):
     """P(y_t | all other words, x), and a reader from each end of the sentence. It gives `</s>` no probability."""

@@ -25,6 +25,8 @@ from tigs.inference.precision import FULL, SLACK, reading_in
 
 # Tokens read, over all candidates together, between two looks at the limits; one each where more candidates are left.
 _TOKENS_AT_ONCE = 32
+# Nats by which rounding may put what a sentence costs at least above what it costs.
+_ROUNDING = 1e-3
 
 
 class Suffix(NamedTuple):
@@ -172,35 +174,71 @@ class _Reading(NamedTuple):
     totals: Tensor
     """(read) inf where dropped"""
     suffix_nll: Tensor
-    """(read, longest + 1)"""
+    """(read, longest + 1) of those that were not"""
     steps: Tensor
     """(read)"""
 
 
+class _Suffixes:
+    """What follows each of some candidates, as far as it has been read."""
+
+    def __init__(self, model: SequenceModel, own_nll: Tensor, row: Tensor, suffix: Suffix) -> None:
+        """Of candidates that cost `own_nll` (read) themselves and belong to sentences `row` (read)."""
+        self.model, self.own_nll, self.row, self.suffix = model, own_nll, row, suffix
+        self.nll = own_nll.new_zeros(len(row), suffix.targets.shape[1])  # (read, longest + 1)
+        self.outputs: Tensor | None = None  # (read, longest + 1, size)
+
+    def keep(self, place: Tensor, offset: int, outputs: Tensor) -> None:
+        """Outputs (place, some, size) that predict the targets from `offset` on."""
+        if self.outputs is None:
+            self.outputs = outputs.new_empty(*self.nll.shape, outputs.shape[2])
+        self.outputs[place, offset : offset + outputs.shape[1]] = outputs
+
+    def settle(self, place: Tensor, offset: int, end: int) -> Tensor:
+        """(place, end - offset) the NLL of targets, 0 behind the last, of which only a bound was known."""
+        assert self.outputs is not None
+        row = self.row[place]
+        mask = torch.arange(offset, end, device=row.device) < self.suffix.lengths[row, None]
+        targets = self.suffix.targets[row, offset:end]
+        nll = self.nll.new_zeros(mask.shape)
+        nll[mask] = self.model.nll(self.outputs[place, offset:end][mask], targets[mask]).per_token.to(nll)
+        self.nll[place, offset:end] = nll
+        return nll
+
+
 def _read_suffix(
-    model: SequenceModel, state: Any, tokens: Tensor, sums: Tensor, row: Tensor, suffix: Suffix, limits: Tensor
+    model: SequenceModel, state: Any, tokens: Tensor, own_nll: Tensor, row: Tensor, suffix: Suffix, limits: Tensor
 ) -> _Reading:
-    """Read on after candidates `tokens` (read), which cost `sums` (read) themselves and belong to sentences `row` (read)."""
-    n_targets = suffix.targets.shape[1]
-    place = torch.arange(len(row), device=row.device)  # (alive) into read
-    totals = torch.full_like(sums, float("inf"))  # (read)
-    suffix_nll = sums.new_zeros(len(row), n_targets)  # (read, longest + 1)
+    """Read on after candidates `tokens` (read), which cost `own_nll` (read) themselves and belong to sentences `row` (read).
+
+    What a candidate costs at least is enough to drop it; NLL itself is computed for the others. If limits rise along the sentence,
+    they are tight, and what bounds leave out adds up: it is computed after every look at them. If not, for those that come to the end.
+    """
+    are_tight = bool((limits[:, :-1] < limits[:, 1:]).any())
+    suffixes = _Suffixes(model, own_nll, row, suffix)
+    totals = torch.full_like(own_nll, float("inf"))  # (read)
     steps = torch.zeros_like(row)  # (read)
-    offset = 0
-    while len(place):
+    place, sums = torch.arange(len(row), device=row.device), own_nll  # (alive) into read, and their NLL so far
+    n_targets, offset = suffix.targets.shape[1], 0
+    while True:
         # The fewer are left, the more words each reads at once: a small product with the vocabulary costs as much as a larger one.
         end = min(n_targets, offset + max(1, _TOKENS_AT_ONCE // len(place)))
-        outputs, state = model.run(state, torch.cat([tokens[:, None], suffix.words[row, offset : end - 1]], dim=1))
-        targets = suffix.targets[row, offset:end]  # (alive, at once), as all of the following
+        own_row = row[place]
+        outputs, state = model.run(state, torch.cat([tokens[:, None], suffix.words[own_row, offset : end - 1]], dim=1))
+        suffixes.keep(place, offset, outputs)
+        targets = suffix.targets[own_row, offset:end]  # (alive, at once), as all of the following
         # A sentence that has ended may still be read on beside longer ones.
-        inside = torch.arange(offset, end, device=row.device) < suffix.lengths[row, None]
-        per_token = model.nll(outputs.flatten(0, 1), targets.flatten()).per_token.view_as(targets).where(inside, 0.0)
-        suffix_nll[place, offset:end] = per_token
-        running = sums[:, None] + per_token.cumsum(dim=1)
-        passed = inside & ~(running < limits[row, offset + 1 : end + 1])  # what is no number passes too
+        inside = torch.arange(offset, end, device=row.device) < suffix.lengths[own_row, None]
+        least = model.least_nll(outputs.flatten(0, 1), targets.flatten()).view_as(targets).where(inside, 0.0)
+        running, limit = sums[:, None] + least.cumsum(dim=1), limits[own_row, offset + 1 : end + 1]
+        passed = inside & ~(running < limit + _ROUNDING)  # what is no number passes too
+        left = (~passed.any(dim=1)).nonzero().squeeze(1)  # (left) into alive
+        if are_tight:
+            running[left] = sums[left, None] + suffixes.settle(place[left], offset, end).cumsum(dim=1)
+            passed[left] = inside[left] & ~(running[left] < limit[left])
         # Counted up to the word that drops a candidate: how many are read at once depends on a sentence's neighbours.
         steps[place] += (inside & (passed.cumsum(dim=1) <= passed)).sum(dim=1)
-        dropped, ended = passed.any(dim=1), suffix.lengths[row] <= end  # (alive)
+        dropped, ended = passed.any(dim=1), suffix.lengths[own_row] <= end  # (alive)
         whole = ended & ~dropped
         totals[place[whole]] = running[whole, -1]
         kept = (~ended & ~dropped).nonzero().squeeze(1)
@@ -208,6 +246,11 @@ def _read_suffix(
         if not len(kept):
             break
         if len(kept) < len(place):
-            place, row, running, state = place[kept], row[kept], running[kept], state.select(kept)
-        sums, tokens = running[:, -1], suffix.words[row, offset - 1]
-    return _Reading(totals, suffix_nll, steps)
+            place, running, state = place[kept], running[kept], state.select(kept)
+        sums, tokens = running[:, -1], suffix.words[row[place], offset - 1]
+    if not are_tight:
+        arrived = totals.isfinite().nonzero().squeeze(1)
+        running = own_nll[arrived, None] + suffixes.settle(arrived, 0, n_targets).cumsum(dim=1)
+        passed = ~(running < limits[row[arrived], 1:])
+        totals[arrived] = running[:, -1].masked_fill(passed.any(dim=1), float("inf"))
+    return _Reading(totals, suffixes.nll, steps)

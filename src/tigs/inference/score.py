@@ -11,13 +11,14 @@ from torch import Tensor
 from tigs.data.batch import Padded
 from tigs.inference.gradient import gradients, input_gradient
 from tigs.inference.interfaces import SequenceModel
+from tigs.inference.ragged import read_ragged
 
 
 @torch.no_grad()
 def token_nll(model: SequenceModel, context: Padded, sentences: Padded) -> Tensor:
     """NLL (batch, longest + 1) of each token and of `</s>`; 0 behind it."""
     inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
-    outputs, _ = model.run(model.start(context), inputs)
+    outputs = read_ragged(model, model.start(context), inputs, mask.sum(dim=1))  # (batch, longest + 1, size)
     per_token = torch.zeros(mask.shape, dtype=outputs.dtype, device=outputs.device)
     per_token[mask] = model.nll(outputs[mask], targets[mask]).per_token
     return per_token
@@ -41,7 +42,8 @@ def word_gradients(
         counted: (batch, longest + 1) tokens that count; all by default.
     """
     inputs, targets, mask = _to_read(sentences, begin, counted)
-    _, nll, gradient = _read(model, state, model.word_vectors[inputs], targets, mask)
+    lengths = sentences.lengths + 1 - begin
+    _, nll, gradient = _read(model, state, model.word_vectors[inputs], lengths, targets, mask)
     return F.pad(nll, (begin, 0)), F.pad(gradient, (0, 0, begin, 0))
 
 
@@ -70,13 +72,13 @@ def mean_gradients(
         counted: (batch, longest + 1) tokens that count; all by default.
     """
     inputs, targets, mask = _to_read(sentences, begin, counted)
-    blanks = blanks[:, begin:]
+    blanks, lengths = blanks[:, begin:], sentences.lengths + 1 - begin
     vectors = model.word_vectors[inputs]  # (batch, rest + 1, size)
-    outputs, nll, at_words = _read(model, state, vectors, targets, mask)
+    outputs, nll, at_words = _read(model, state, vectors, lengths, targets, mask)
     log_probabilities = model.log_probabilities(outputs[:, :-1][blanks])  # (blanks, vocabulary)
     probabilities = log_probabilities.masked_fill(forbidden, float("-inf")).softmax(dim=1)
     vectors[:, 1:][blanks] = probabilities @ model.word_vectors
-    _, _, at_expected = _read(model, state, vectors, targets, mask)
+    _, _, at_expected = _read(model, state, vectors, lengths, targets, mask)
     return F.pad(nll, (begin, 0)), F.pad((at_words + at_expected) / 2, (0, 0, begin, 0))
 
 
@@ -88,12 +90,15 @@ def _to_read(sentences: Padded, begin: int, counted: Tensor | None) -> tuple[Ten
 
 
 def _read(
-    model: SequenceModel, state: Any, vectors: Tensor, targets: Tensor, mask: Tensor
+    model: SequenceModel, state: Any, vectors: Tensor, lengths: Tensor, targets: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs, NLL of the targets in the mask, and the gradient of their sum at all but the first of the vectors read."""
+    """Outputs, NLL of the targets in the mask, and the gradient of their sum at all but the first of the vectors read.
+
+    Of the vectors of each row the first `lengths` (batch) are read.
+    """
     with gradients():
         read = vectors.clone().requires_grad_()  # (batch, longest + 1, size)
-        outputs, _ = model.run(state, read)
+        outputs = read_ragged(model, state, read, lengths)  # (batch, longest + 1, size)
         nll = model.nll(outputs[mask], targets[mask])
         gradient = input_gradient(nll.total, read)
     per_token = torch.zeros(mask.shape, dtype=outputs.dtype, device=outputs.device)

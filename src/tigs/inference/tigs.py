@@ -26,6 +26,7 @@ from tigs.inference.interfaces import FillResult, SequenceModel, Templates
 from tigs.inference.o_step import OptimiserState, o_step, penalty_gradient
 from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidates
 from tigs.inference.proposals import Proposer, Visit
+from tigs.inference.ragged import SPARED, read_ragged
 from tigs.inference.refill import refill
 from tigs.inference.rounds import Seen, best_seen, go_round
 from tigs.inference.score import mean_gradients, token_nll, word_gradients
@@ -155,17 +156,23 @@ class _Search:
         words = self.sentences.ids
         last_read = words[active, self.begin - 1] if self.begin else torch.full_like(active, model.first_token)
         outputs, state = model.step(self.begin_state.select(active), last_read)
+        going = torch.arange(len(active), device=active.device)  # (going) into active: one row of the state each
         for position in range(self.begin, blanks.shape[1]):
             # A word that changes sends the search to all blanks of its sentence again, to those behind it in this round.
-            waiting = blanks[:, position:] & ~self.settled[active, position:]
-            if not waiting.any():
+            waiting = blanks[going, position:] & ~self.settled[active[going], position:]
+            still = waiting.any(dim=1)  # (going)
+            if not still.any():
                 break
+            if still.sum() < SPARED * len(going):
+                going, waiting = going[still], waiting[still]
+                outputs, state = outputs[still], state.select(still.nonzero().squeeze(1))
             if position > self.begin:
-                outputs, state = model.step(state, words[active, position - 1])
-            here = waiting[:, 0].nonzero().squeeze(1)  # (visited) into active
+                outputs, state = model.step(state, words[active[going], position - 1])
+            here = waiting[:, 0].nonzero().squeeze(1)  # (visited) into going
             if len(here):
-                changed[here] |= self._visit(active[here], position, state.select(here), outputs[here])
-                last_visited[here] = position
+                visited = going[here]
+                changed[visited] |= self._visit(active[visited], position, state.select(here), outputs[here])
+                last_visited[visited] = position
         # What was read for its neighbours' sake is not counted.
         self.steps[active] += (last_visited + 1 - self.first_blank[active]).clamp(min=0)
         self._trace(active)
@@ -246,7 +253,7 @@ class _Search:
             inputs = vectors.clone().requires_grad_()
             # Words before the blank do not depend on its vector.
             read = torch.cat([inputs[:, None], model.word_vectors[suffix.words]], dim=1)  # (rows, longest + 1, size)
-            outputs, _ = model.run(state, read)
+            outputs = read_ragged(model, state, read, suffix.lengths)  # (rows, longest + 1, size)
             loss = model.nll(outputs[suffix.mask], suffix.targets[suffix.mask]).total
             gradient = input_gradient(loss, inputs)
         self.steps[rows] += GRADIENT_STEPS * suffix.lengths

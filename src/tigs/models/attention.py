@@ -55,11 +55,17 @@ class Memory(NamedTuple):
         context = rows if self.readers is None else self.readers.context[rows]  # (chosen)
         used, number = context.unique(return_inverse=True)
         if len(used) == len(context):
-            return Memory(self.values[context], self.keys[context], self.bias[context])
+            return self._of(context, None)
         readers = Readers.of(number)
         if len(used) == len(self.values):
             return Memory(self.values, self.keys, self.bias, readers)
-        return Memory(self.values[used], self.keys[used], self.bias[used], readers)
+        return self._of(used, readers)
+
+    def _of(self, context: Tensor, readers: Readers | None) -> Memory:
+        """Chosen contexts (contexts), no longer padded than they need."""
+        bias = self.bias[context]
+        longest = int((bias == 0).sum(dim=1).max()) if len(context) else 0
+        return Memory(self.values[context, :longest], self.keys[context, :longest], bias[:, :longest], readers)
 
 
 class Encoder(nn.Module):

@@ -12,7 +12,7 @@ from tigs.data.batch import Padded
 from tigs.data.special import START_ID
 from tigs.models.attention import Encoder, encode
 from tigs.models.decoder import Decoder, DecoderState
-from tigs.models.nll import NLL, projected_nll
+from tigs.models.nll import NLL, least_nll, projected_nll
 
 
 class Autoregressive(ABC):
@@ -50,6 +50,10 @@ class Autoregressive(ABC):
     def nll(self, outputs: Tensor, targets: Tensor) -> NLL:
         """NLL of targets (tokens), from outputs (tokens, hidden); no batch of logits is held."""
         return projected_nll(outputs, self.projection, targets)
+
+    def least_nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """(tokens) what the NLL of each target is at least, for a fraction of its price."""
+        return least_nll(outputs, self.projection, targets)
 
 
 class Recurrent(Autoregressive):
