@@ -29,6 +29,9 @@ class MarkovState(NamedTuple):
     def select(self, rows: Tensor) -> MarkovState:
         return MarkovState(self.table[rows])
 
+    def join(self, others: Sequence[MarkovState]) -> MarkovState:
+        return MarkovState(torch.cat([self.table, *(other.table for other in others)]))
+
 
 class Markov:
     """P(y | x) = product of `transitions[table, previous, word]`.

@@ -24,7 +24,7 @@ SENTENCES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=7), m
 def test_a_suffix_is_what_follows_and_the_end(sentences, data):
     position = data.draw(st.integers(0, max(map(len, sentences)) - 1))
     sentences = [sentence for sentence in sentences if len(sentence) > position]
-    suffix = Suffix.after(pad(sentences), position)
+    suffix = Suffix.after(pad(sentences), torch.full((len(sentences),), position))
     for row, sentence in enumerate(sentences):
         behind = sentence[position + 1 :]
         assert suffix.words[row, : len(behind)].tolist() == behind
@@ -72,8 +72,9 @@ def exact_parts(model, position, context, sentence, words):
     decay=st.sampled_from([1.0, 0.7]),
     tokens=st.sampled_from([1, 12, 50, 10**6]),
     only_best=st.booleans(),
+    tight=st.booleans(),
 )
-def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, decay, tokens, only_best):
+def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, decay, tokens, only_best, tight):
     """Against every candidate over the whole sentence: the bound near the best total and far from it, one at a time or all."""
     position, contexts, sentences, candidates = visit
     model = random_markov(seed)
@@ -96,6 +97,7 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, decay
         limits=limits,
         tokens=tokens,
         only_best=only_best,
+        tight=tight,
     )
     for row, parts in enumerate(every):
         # By plain sums: who stays within the margin of the current word at every place, and below the bound.
@@ -116,15 +118,23 @@ def test_dropping_candidates_changes_no_answer(seed, visit, slack, margin, decay
             torch.testing.assert_close(scored.suffix_nll[row], expected)
 
 
-def scored_on(model, contexts, sentences, candidates, position, *, limits, tokens=10**6, only_best=True):
+def scored_on(model, contexts, sentences, candidates, position, *, limits, tokens=10**6, only_best=True, tight=False):
     padded = pad(sentences)
     outputs, state = model.step(model.start(pad(contexts)), torch.full((len(sentences),), START_ID))
     for place in range(position):
         outputs, state = model.step(state, padded.ids[:, place])
     own_nll = -model.log_probabilities(outputs).gather(1, candidates)
-    suffix, budget = Suffix.after(padded, position), TokenBudget(tokens)
+    suffix, budget = Suffix.after(padded, torch.full_like(padded.lengths, position)), TokenBudget(tokens)
     return score_candidates(
-        model, state, candidates, own_nll, suffix, limits=limits, budget=budget, only_best=only_best
+        model,
+        state,
+        candidates,
+        own_nll,
+        suffix,
+        limits=limits,
+        budget=budget,
+        only_best=only_best,
+        limits_are_tight=tight,
     )
 
 
@@ -216,7 +226,7 @@ def test_the_likeliest_is_read_first_and_the_hopeless_are_not_read_after_it(word
 
 def test_a_candidate_that_is_excluded_is_not_read():
     model = random_markov(4)
-    suffix = Suffix.after(pad([[WORDS[0], WORDS[1]]]), 0)
+    suffix = Suffix.after(pad([[WORDS[0], WORDS[1]]]), torch.tensor([0]))
     _, state = model.step(model.start(pad([[]])), torch.tensor([START_ID]))
     own_nll = torch.full((1, 3), INFINITE, dtype=torch.double)
     limits = torch.full((1, 3), INFINITE, dtype=torch.double)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isinf
 
 import torch
 from torch import Tensor
@@ -48,7 +49,8 @@ def at_coordinate_optimum(
         for position in range(sentences.ids.shape[1]):
             rows = (templates.blanks[:, position] & optimal).nonzero().squeeze(1)  # (rows) into batch
             if len(rows):
-                suffix = Suffix.after(Padded(sentences.ids[rows], sentences.lengths[rows]), position)
+                places = torch.full_like(rows, position)
+                suffix = Suffix.after(Padded(sentences.ids[rows], sentences.lengths[rows]), places)
                 own_nll = -model.log_probabilities(outputs[rows])  # (rows, vocabulary)
                 own_nll.masked_fill_(forbidden, float("inf"))
                 own_nll.scatter_(1, sentences.ids[rows, position, None], float("inf"))
@@ -61,6 +63,7 @@ def at_coordinate_optimum(
                     suffix,
                     limits=limits_within(nll[rows, position : position + 1 + suffix.targets.shape[1]], bound, margin),
                     budget=budget,
+                    limits_are_tight=not isinf(margin),
                     context_length=templates.context.ids.shape[1],
                 )
                 optimal[rows] = (scored.totals >= bound[:, None]).all(dim=1)

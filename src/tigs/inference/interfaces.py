@@ -5,6 +5,7 @@ Our networks offer these methods themselves; any other model can be searched thr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -22,6 +23,17 @@ class State(Protocol):
 
     def select(self: S, rows: Tensor) -> S:
         """The state of chosen rows, in that order; a row may be chosen many times."""
+
+
+@runtime_checkable
+class JoinableState(Protocol):
+    """A state of sentences that have been read up to different places, as a recurrent model has them.
+
+    A search then visits blanks at different places together; with any other state only those at the same place.
+    """
+
+    def join(self: S, others: Sequence[S]) -> S:
+        """The rows of several states, one after the other."""
 
 
 class SequenceModel(Protocol):

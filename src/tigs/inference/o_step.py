@@ -42,7 +42,7 @@ def penalty_gradient(vectors: Tensor, word_vectors: Tensor, settings: MethodConf
 
 
 def o_step(
-    vectors: Tensor, gradient: Tensor, memory: OptimiserState, rows: Tensor, position: int, settings: MethodConfig
+    vectors: Tensor, gradient: Tensor, memory: OptimiserState, rows: Tensor, places: Tensor, settings: MethodConfig
 ) -> Tensor:
     """New vectors (rows, size) of one blank each; the memory of that blank is updated.
 
@@ -51,21 +51,21 @@ def o_step(
         gradient: (rows, size) of the loss at `vectors`.
         memory: of the whole batch.
         rows: (rows) which sentences of the batch.
-        position: of the blank.
+        places: (rows) of the blanks.
         settings: optimiser, step size, momentum.
     """
     if settings.optimiser == "sgd":
         return vectors - settings.step_size * gradient
     if settings.optimiser == "nesterov":
-        velocity = settings.momentum * memory.first[rows, position] + gradient
-        memory.first[rows, position] = velocity
+        velocity = settings.momentum * memory.first[rows, places] + gradient
+        memory.first[rows, places] = velocity
         return vectors - settings.step_size * (gradient + settings.momentum * velocity)
     first_decay, second_decay = _ADAM_DECAY
-    memory.n_steps[rows, position] += 1
-    n_steps = memory.n_steps[rows, position][:, None]  # (rows, 1)
-    first = first_decay * memory.first[rows, position] + (1 - first_decay) * gradient
-    second = second_decay * memory.second[rows, position] + (1 - second_decay) * gradient**2
-    memory.first[rows, position], memory.second[rows, position] = first, second
+    memory.n_steps[rows, places] += 1
+    n_steps = memory.n_steps[rows, places][:, None]  # (rows, 1)
+    first = first_decay * memory.first[rows, places] + (1 - first_decay) * gradient
+    second = second_decay * memory.second[rows, places] + (1 - second_decay) * gradient**2
+    memory.first[rows, places], memory.second[rows, places] = first, second
     # 1 - decay**n, written so that single precision does not lose most of it.
     mean = first / -torch.expm1(n_steps * math.log(first_decay))  # (rows, size)
     spread = second / -torch.expm1(n_steps * math.log(second_decay))  # (rows, size)

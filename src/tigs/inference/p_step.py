@@ -40,11 +40,11 @@ class Suffix(NamedTuple):
     """(rows) number of targets"""
 
     @classmethod
-    def after(cls, sentences: Padded, position: int) -> Suffix:
-        """Of sentences that all have a blank at `position`."""
-        lengths = sentences.lengths - position  # the words behind it and `</s>`
+    def after(cls, sentences: Padded, places: Tensor) -> Suffix:
+        """Of sentences with a blank each at `places` (rows)."""
+        lengths = sentences.lengths - places  # the words behind it and `</s>`
         longest = int(lengths.max()) - 1
-        words = sentences.ids[:, position + 1 : position + 1 + longest]
+        words = from_place(sentences.ids, places + 1, longest)
         targets = F.pad(words, (0, 1)).scatter(1, (lengths - 1)[:, None], END_ID)
         return cls(words, targets, lengths)
 
@@ -52,6 +52,12 @@ class Suffix(NamedTuple):
     def mask(self) -> Tensor:
         """(rows, longest + 1) true where a target stands."""
         return torch.arange(self.targets.shape[1], device=self.targets.device) < self.lengths[:, None]
+
+
+def from_place(values: Tensor, places: Tensor, n: int) -> Tensor:
+    """(rows, n) of values (rows, longest) those from `places` (rows) on; 0 behind the last."""
+    columns = places[:, None] + torch.arange(n, device=places.device)  # (rows, n)
+    return F.pad(values, (0, n)).gather(1, columns)
 
 
 class Scored(NamedTuple):
@@ -77,7 +83,7 @@ def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float, decay: fl
     bounds = bound[:, None].expand_as(incumbent_nll)
     if isinf(margin):  # an infinite margin times a vanishing decay would be no number
         return bounds
-    distance = torch.arange(incumbent_nll.shape[1]).to(incumbent_nll)  # (longest + 2)
+    distance = torch.arange(incumbent_nll.shape[1], device=incumbent_nll.device).to(incumbent_nll)  # (longest + 2)
     return torch.minimum(incumbent_nll.cumsum(dim=1) + margin * decay**distance, bounds)
 
 
@@ -92,6 +98,7 @@ def score_candidates(
     budget: TokenBudget,
     context_length: int = 0,
     only_best: bool = True,
+    limits_are_tight: bool = False,
     precision: str = FULL,
 ) -> Scored:
     """Read the suffix after each candidate, the likeliest first, dropping those that pass a limit.
@@ -106,6 +113,7 @@ def score_candidates(
         budget: how many candidates are read side by side.
         context_length: tokens of context, which a model may hold a memory of for each of them.
         only_best: whether a candidate is dropped as soon as another is known to be better.
+        limits_are_tight: whether most candidates fall behind after a word or two, as within a margin; changes the price alone.
         precision: of a first reading, which drops only what has passed a limit by more than its error.
     """
     steps = torch.zeros_like(suffix.lengths)  # (rows)
@@ -121,6 +129,7 @@ def score_candidates(
                 budget=budget,
                 context_length=context_length,
                 only_best=False,
+                limits_are_tight=limits_are_tight,
             )
         own_nll, steps = own_nll.masked_fill(rough.totals.isinf(), float("inf")), rough.steps
     n_candidates = candidates.shape[1]
@@ -137,7 +146,16 @@ def score_candidates(
         def read(n_rows: int, waiting: Tensor = waiting, limits: Tensor = limits) -> tuple[Tensor, _Reading]:
             place = waiting[:n_rows]
             row = place // n_candidates
-            reading = _read_suffix(model, state.select(row), word_of[place], own_nll_of[place], row, suffix, limits)
+            reading = _read_suffix(
+                model,
+                state.select(row),
+                word_of[place],
+                own_nll_of[place],
+                row,
+                suffix,
+                limits,
+                are_tight=limits_are_tight,
+            )
             return place, reading
 
         place, reading = budget.spend(read, tokens_per_row=suffix.targets.shape[1] + context_length)
@@ -207,14 +225,21 @@ class _Suffixes:
 
 
 def _read_suffix(
-    model: SequenceModel, state: Any, tokens: Tensor, own_nll: Tensor, row: Tensor, suffix: Suffix, limits: Tensor
+    model: SequenceModel,
+    state: Any,
+    tokens: Tensor,
+    own_nll: Tensor,
+    row: Tensor,
+    suffix: Suffix,
+    limits: Tensor,
+    *,
+    are_tight: bool,
 ) -> _Reading:
     """Read on after candidates `tokens` (read), which cost `own_nll` (read) themselves and belong to sentences `row` (read).
 
-    What a candidate costs at least is enough to drop it; NLL itself is computed for the others. If limits rise along the sentence,
-    they are tight, and what bounds leave out adds up: it is computed after every look at them. If not, for those that come to the end.
+    What a candidate costs at least is enough to drop it; NLL itself is computed for the others. What bounds leave out adds up:
+    if limits are tight, it is computed after every look at them, otherwise for those that come to the end.
     """
-    are_tight = bool((limits[:, :-1] < limits[:, 1:]).any())
     suffixes = _Suffixes(model, own_nll, row, suffix)
     totals = torch.full_like(own_nll, float("inf"))  # (read)
     steps = torch.zeros_like(row)  # (read)
@@ -229,11 +254,15 @@ def _read_suffix(
         targets = suffix.targets[own_row, offset:end]  # (alive, at once), as all of the following
         # A sentence that has ended may still be read on beside longer ones.
         inside = torch.arange(offset, end, device=row.device) < suffix.lengths[own_row, None]
-        least = model.least_nll(outputs.flatten(0, 1), targets.flatten()).view_as(targets).where(inside, 0.0)
-        running, limit = sums[:, None] + least.cumsum(dim=1), limits[own_row, offset + 1 : end + 1]
-        passed = inside & ~(running < limit + _ROUNDING)  # what is no number passes too
-        left = (~passed.any(dim=1)).nonzero().squeeze(1)  # (left) into alive
+        limit, running = limits[own_row, offset + 1 : end + 1], sums[:, None].repeat(1, end - offset)
+        passed = torch.zeros_like(inside)
+        # Several words of few candidates: where a bound drops one would depend on how many are read at once.
+        if not (are_tight and end > offset + 1):
+            least = model.least_nll(outputs.flatten(0, 1), targets.flatten()).view_as(targets).where(inside, 0.0)
+            running += least.cumsum(dim=1)
+            passed = inside & ~(running < limit + _ROUNDING)  # what is no number passes too
         if are_tight:
+            left = (~passed.any(dim=1)).nonzero().squeeze(1)  # (left) into alive
             running[left] = sums[left, None] + suffixes.settle(place[left], offset, end).cumsum(dim=1)
             passed[left] = inside[left] & ~(running[left] < limit[left])
         # Counted up to the word that drops a candidate: how many are read at once depends on a sentence's neighbours.
@@ -251,6 +280,6 @@ def _read_suffix(
     if not are_tight:
         arrived = totals.isfinite().nonzero().squeeze(1)
         running = own_nll[arrived, None] + suffixes.settle(arrived, 0, n_targets).cumsum(dim=1)
-        passed = ~(running < limits[row[arrived], 1:])
+        passed = suffix.mask[row[arrived]] & ~(running < limits[row[arrived], 1:])
         totals[arrived] = running[:, -1].masked_fill(passed.any(dim=1), float("inf"))
     return _Reading(totals, suffixes.nll, steps)

@@ -1,8 +1,8 @@
 """TIGS: text infilling with gradient search (paper, Algorithm 1), and what we add to it.
 
 Each blank has a vector, first that of its word. A round visits every blank from left to right: the O-step moves the vector
-against the gradient of the sentence's NLL, the P-step tries the words nearest to it and keeps the best. All sentences are read
-position by position together, so the state before each blank is at hand and only what follows is read again.
+against the gradient of the sentence's NLL, the P-step tries the words nearest to it and keeps the best. Sentences are read from
+blank to blank together (`front.py`), so the state before each blank is at hand and only what follows is read again.
 
 Other proposals (`proposals.py`) need no vector that wanders: they take the gradient of the sentence as it is, once per round.
 Before the rounds, whole sentences may be refilled by beams that follow the gradient of the known words' NLL (`refill.py`).
@@ -21,12 +21,13 @@ from torch import Tensor
 from tigs.config import MethodConfig
 from tigs.data.batch import Padded
 from tigs.inference.budget import TokenBudget
+from tigs.inference.front import Front
 from tigs.inference.gradient import gradients, input_gradient, own_copy, search_mode
 from tigs.inference.interfaces import FillResult, SequenceModel, Templates
 from tigs.inference.o_step import OptimiserState, o_step, penalty_gradient
-from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidates
+from tigs.inference.p_step import Scored, Suffix, from_place, limits_within, score_candidates
 from tigs.inference.proposals import Proposer, Visit
-from tigs.inference.ragged import SPARED, read_ragged
+from tigs.inference.ragged import read_ragged
 from tigs.inference.refill import refill
 from tigs.inference.rounds import Seen, best_seen, go_round
 from tigs.inference.score import mean_gradients, token_nll, word_gradients
@@ -155,24 +156,26 @@ class _Search:
         last_visited = torch.full_like(active, -1)  # (active)
         words = self.sentences.ids
         last_read = words[active, self.begin - 1] if self.begin else torch.full_like(active, model.first_token)
-        outputs, state = model.step(self.begin_state.select(active), last_read)
-        going = torch.arange(len(active), device=active.device)  # (going) into active: one row of the state each
-        for position in range(self.begin, blanks.shape[1]):
+        front = Front(model, self.begin_state.select(active), last_read, self.begin)
+        going = torch.arange(len(active), device=active.device)  # (going) into active: what `front` reads
+        columns = torch.arange(blanks.shape[1], device=active.device)
+        while True:
             # A word that changes sends the search to all blanks of its sentence again, to those behind it in this round.
-            waiting = blanks[going, position:] & ~self.settled[active[going], position:]
-            still = waiting.any(dim=1)  # (going)
-            if not still.any():
+            waiting = blanks[going] & ~self.settled[active[going]] & (columns > last_visited[going, None])
+            still = waiting.any(dim=1).nonzero().squeeze(1)  # (still) into going
+            if not len(still):
                 break
-            if still.sum() < SPARED * len(going):
+            if len(still) < len(going):
                 going, waiting = going[still], waiting[still]
-                outputs, state = outputs[still], state.select(still.nonzero().squeeze(1))
-            if position > self.begin:
-                outputs, state = model.step(state, words[active[going], position - 1])
-            here = waiting[:, 0].nonzero().squeeze(1)  # (visited) into going
-            if len(here):
-                visited = going[here]
-                changed[visited] |= self._visit(active[visited], position, state.select(here), outputs[here])
-                last_visited[visited] = position
+                front.keep(still)
+            places = waiting.int().argmax(dim=1)  # (going) the next blank of each
+            front.read_on(words[active[going]], places if front.may_part else places.amin().expand_as(places))
+            here = (places == front.places).nonzero().squeeze(1)  # (visited) into going
+            visited = going[here]
+            changed[visited] |= self._visit(
+                active[visited], places[here], front.state.select(here), front.outputs[here]
+            )
+            last_visited[visited] = places[here]
         # What was read for its neighbours' sake is not counted.
         self.steps[active] += (last_visited + 1 - self.first_blank[active]).clamp(min=0)
         self._trace(active)
@@ -205,26 +208,27 @@ class _Search:
             method.model, state, sentences, blanks, forbidden=method.forbidden, begin=self.begin, counted=counted
         )
 
-    def _visit(self, rows: Tensor, position: int, state: Any, outputs: Tensor) -> Tensor:
-        """O-step and P-step at one blank of each row; returns (rows) which words changed."""
+    def _visit(self, rows: Tensor, places: Tensor, state: Any, outputs: Tensor) -> Tensor:
+        """O-step and P-step at one blank of each row, at `places` (rows); returns (rows) which words changed."""
         method, words = self.method, self.sentences.ids
-        suffix = Suffix.after(Padded(words[rows], self.sentences.lengths[rows]), position)
+        suffix = Suffix.after(Padded(words[rows], self.sentences.lengths[rows]), places)
         if method.propose.takes_o_step:
-            self._o_step(rows, position, state, suffix)
+            self._o_step(rows, places, state, suffix)
         else:
             # A proposal by a gradient from before the last change deserves another one.
-            self.settled[rows, position] = ~self.stale[rows] if method.propose.takes_gradient else True
+            self.settled[rows, places] = ~self.stale[rows] if method.propose.takes_gradient else True
         log_probabilities = method.model.log_probabilities(outputs)  # (rows, vocabulary)
-        vectors, gradient = self.vectors[rows, position], self.gradient[rows, position]
-        candidates, hopeless = method.propose(Visit(log_probabilities, vectors, gradient, words[rows, position]))
+        vectors, gradient = self.vectors[rows, places], self.gradient[rows, places]
+        candidates, hopeless = method.propose(Visit(log_probabilities, vectors, gradient, words[rows, places]))
         own_nll = -log_probabilities.gather(1, candidates)  # (rows, candidates)
         # The current word and those that were tried in this very sentence are not tried again. A forbidden word is a candidate
         # only if the vector has gone where no number reaches.
-        self.tried[rows, position, words[rows, position]] = True
-        tried = self.tried[rows[:, None], position, candidates]  # (rows, candidates)
+        self.tried[rows, places, words[rows, places]] = True
+        tried = self.tried[rows[:, None], places[:, None], candidates]  # (rows, candidates)
         own_nll.masked_fill_(tried | method.forbidden[candidates] | hopeless, float("inf"))
-        self.tried[rows[:, None], position, candidates] = tried | ~hopeless
-        incumbent = self.nll[rows, position : position + 1 + suffix.targets.shape[1]]  # (rows, longest + 2)
+        self.tried[rows[:, None], places[:, None], candidates] = tried | ~hopeless
+        incumbent = from_place(self.nll[rows], places, 1 + suffix.targets.shape[1])  # (rows, longest + 2)
+        total = incumbent.sum(dim=1)  # (rows) from the blank on
         settings = method.settings
         scored = score_candidates(
             method.model,
@@ -232,23 +236,25 @@ class _Search:
             candidates,
             own_nll,
             suffix,
-            limits=limits_within(incumbent, self._bound(rows, position), settings.margin, method.margin_decay),
+            limits=limits_within(incumbent, self._bound(rows, total), settings.margin, method.margin_decay),
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
             only_best=settings.n_best == 1,
+            limits_are_tight=not isinf(settings.margin),
             precision=settings.precision,
         )
         self.steps[rows] += scored.steps
         if settings.n_best > 1:
             sentences = words[rows][:, None].repeat(1, candidates.shape[1], 1)  # (rows, candidates, longest)
-            sentences[:, :, position] = candidates
-            self._remember(rows, sentences, scored.totals + self.nll[rows, :position].sum(dim=1, keepdim=True))
-        return self._keep_best(rows, position, candidates, own_nll, scored)
+            sentences.scatter_(2, places[:, None, None].expand_as(sentences[:, :, :1]), candidates[:, :, None])
+            before = self.nll[rows].sum(dim=1) - total  # (rows)
+            self._remember(rows, sentences, scored.totals + before[:, None])
+        return self._keep_best(rows, places, candidates, own_nll, scored, total)
 
-    def _o_step(self, rows: Tensor, position: int, state: Any, suffix: Suffix) -> None:
+    def _o_step(self, rows: Tensor, places: Tensor, state: Any, suffix: Suffix) -> None:
         """Move the vectors of one blank each against the gradient of the mean NLL and the penalties."""
         model, settings = self.method.model, self.method.settings
-        vectors = self.vectors[rows, position]  # (rows, size)
+        vectors = self.vectors[rows, places]  # (rows, size)
         with gradients():
             inputs = vectors.clone().requires_grad_()
             # Words before the blank do not depend on its vector.
@@ -259,35 +265,41 @@ class _Search:
         self.steps[rows] += GRADIENT_STEPS * suffix.lengths
         gradient = gradient / (self.sentences.lengths[rows] + 1)[:, None]
         gradient = gradient + penalty_gradient(vectors, model.word_vectors, settings)
-        self.vectors[rows, position] = o_step(vectors, gradient, self.memory, rows, position, settings)
+        self.vectors[rows, places] = o_step(vectors, gradient, self.memory, rows, places, settings)
 
-    def _bound(self, rows: Tensor, position: int) -> Tensor:
-        """(rows) what a candidate's part of the sentence, from the blank on, must stay below to be of interest."""
+    def _bound(self, rows: Tensor, total: Tensor) -> Tensor:
+        """(rows) what a candidate's part of the sentence must stay below to be of interest; that of the current word is `total`."""
         n_best = self.method.settings.n_best
         if n_best == 1:
-            return self.nll[rows, position:].sum(dim=1) - TOLERANCE
+            return total - TOLERANCE
         worst = [
             sorted(seen.values())[n_best - 1] if len(seen) >= n_best else float("inf")
             for seen in (self.seen[row] for row in rows.tolist())
         ]
-        return self.nll.new_tensor(worst) - self.nll[rows, :position].sum(dim=1)
+        return self.nll.new_tensor(worst) - self.nll[rows].sum(dim=1) + total
 
-    def _keep_best(self, rows: Tensor, position: int, candidates: Tensor, own_nll: Tensor, scored: Scored) -> Tensor:
+    def _keep_best(
+        self, rows: Tensor, places: Tensor, candidates: Tensor, own_nll: Tensor, scored: Scored, total: Tensor
+    ) -> Tensor:
         totals, best = scored.totals.min(dim=1)  # (rows)
-        better = totals < self.nll[rows, position:].sum(dim=1) - TOLERANCE
-        best, changed = best[better], rows[better]
+        better = totals < total - TOLERANCE
+        best, changed, place = best[better], rows[better], places[better]
         word = candidates[better, best]  # (changed)
-        self.sentences.ids[changed, position] = word
-        self.vectors[changed, position] = self.method.model.word_vectors[word]
-        self.nll[changed, position] = own_nll[better, best]
-        self.nll[changed, position + 1 : position + 1 + scored.suffix_nll.shape[1]] = scored.suffix_nll[better]
+        self.sentences.ids[changed, place] = word
+        self.vectors[changed, place] = self.method.model.word_vectors[word]
+        new_nll = torch.cat(
+            [own_nll[better, best][:, None], scored.suffix_nll[better]], dim=1
+        )  # (changed, longest + 2)
+        columns = place[:, None] + torch.arange(new_nll.shape[1], device=rows.device)  # (changed, longest + 2)
+        inside = columns <= self.sentences.lengths[changed, None]
+        self.nll[changed[:, None].expand_as(columns)[inside], columns[inside]] = new_nll[inside]
         self.stale[changed] = True
         self.settled[changed] = False
-        tried_here = self.tried[changed, position]  # (changed, vocabulary)
+        tried_here = self.tried[changed, place]  # (changed, vocabulary)
         self.tried[changed] = False
         if isinf(self.method.settings.margin):
             # The new word is better than all of them. What a margin has dropped may yet be better beside the new word.
-            self.tried[changed, position] = tried_here
+            self.tried[changed, place] = tried_here
         return better
 
     def _remember(self, rows: Tensor, sentences: Tensor, nll: Tensor) -> None:

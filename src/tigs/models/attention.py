@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -66,6 +67,29 @@ class Memory(NamedTuple):
         bias = self.bias[context]
         longest = int((bias == 0).sum(dim=1).max()) if len(context) else 0
         return Memory(self.values[context, :longest], self.keys[context, :longest], bias[:, :longest], readers)
+
+
+def join(memories: Sequence[Memory]) -> Memory:
+    """The rows of several memories, one after the other."""
+    longest = max(memory.bias.shape[1] for memory in memories)
+
+    def padded(values: Tensor) -> Tensor:
+        return F.pad(values, (0, 0, 0, longest - values.shape[1]))
+
+    readers, n_before = [], 0
+    for memory in memories:
+        n_contexts = len(memory.values)
+        own = torch.arange(n_contexts, device=memory.bias.device) if memory.readers is None else memory.readers.context
+        readers.append(n_before + own)
+        n_before += n_contexts
+    return Memory(
+        torch.cat([padded(memory.values) for memory in memories]),
+        torch.cat([padded(memory.keys) for memory in memories]),
+        torch.cat(
+            [F.pad(memory.bias, (0, longest - memory.bias.shape[1]), value=float("-inf")) for memory in memories]
+        ),
+        None if all(memory.readers is None for memory in memories) else Readers.of(torch.cat(readers)),
+    )
 
 
 class Encoder(nn.Module):

@@ -7,12 +7,13 @@ eval mode, which the O-step needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from tigs.models.attention import Memory, attend
+from tigs.models.attention import Memory, attend, join
 from tigs.models.lstm import lstm_update
 
 
@@ -32,6 +33,16 @@ class DecoderState(NamedTuple):
             tuple(layer[rows] for layer in self.cell),
             None if self.memory is None else self.memory.select(rows),
         )
+
+    def join(self, others: Sequence[DecoderState]) -> DecoderState:
+        """The rows of several states, one after the other; they may have read prefixes of different lengths."""
+        states = [self, *others]
+        hidden, cell = (
+            tuple(torch.cat(rows) for rows in zip(*layers, strict=True))
+            for layers in zip(*(state[:2] for state in states), strict=True)
+        )
+        memories = [state.memory for state in states if state.memory is not None]
+        return DecoderState(hidden, cell, join(memories) if memories else None)
 
 
 class Decoder(nn.Module):
