@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import NamedTuple
 
 import pytest
 import pytorch_lightning as lightning
@@ -12,11 +13,12 @@ from torch.utils.data import DataLoader
 
 from tigs.config import PROPOSALS, MethodConfig, ModelConfig
 from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID
+from tigs.inference.interfaces import JoinableState
 from tigs.inference.reference import reference_tigs, token_nll
 from tigs.inference.tigs import TOLERANCE
 from tigs.models.build import build_model
 
-from .markov import N_TOKENS, WORDS, Markov, random_markov, table_of
+from .markov import N_TOKENS, WORDS, Markov, MarkovState, random_markov, table_of
 from .worlds import Case, World, by_nll, markov_world, tigs_from, together
 
 OPTIMISERS, DISTANCES = ("nesterov", "sgd", "adam"), ("euclidean", "cosine")
@@ -178,6 +180,37 @@ def test_what_is_no_better_replaces_nothing_and_ends_after_the_patience(patience
     (result,) = tigs_from(uniform(), [case], [start], n_candidates=6, patience=patience, proposal=proposal)
     assert result.fill == start
     assert result.rounds == patience
+
+
+class Together(NamedTuple):
+    """The state of a model whose sentences must all have been read up to the same place."""
+
+    own: MarkovState
+
+    def select(self, rows):
+        return Together(self.own.select(rows))
+
+
+class InStep(Markov):
+    def start(self, context):
+        return Together(super().start(context))
+
+    def run(self, state, tokens):
+        outputs, own = super().run(state.own, tokens)
+        return outputs, Together(own)
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+@pytest.mark.parametrize("margin", [math.inf, 1.0])
+def test_sentences_that_cannot_part_are_filled_the_same(proposal, margin):
+    cases = markov_world(2).cases(20)
+    starts = [(WORDS[0],) * case.n_blanks for case in cases]
+    options = {"proposal": proposal, "margin": margin, "n_candidates": 2, "step_size": 1.0}
+    transitions = random_markov(2).transitions
+    models = Markov(transitions), InStep(transitions)
+    parting, in_step = (tigs_from(model, cases, starts, **options) for model in models)
+    assert not isinstance(models[1].start(together(cases).context), JoinableState)
+    assert in_step == parting
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)

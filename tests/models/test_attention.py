@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tigs.models.attention import Memory, attend
+from tigs.models.attention import Memory, attend, join
 
 N_CONTEXTS, TIME, SIZE = 4, 5, 6
 
@@ -53,3 +53,19 @@ def test_a_context_is_held_once_for_all_that_read_it():
     assert len(memory.values) == len(memory.keys) == len(memory.bias) == 2
     assert len(memory.select(torch.tensor([0, 2, 3])).values) == 1
     assert memory.select(torch.tensor([4])).readers is None
+
+
+@given(st.integers(0, 10**6), st.lists(selections(), min_size=1, max_size=3))
+@settings(max_examples=40)
+def test_joined_rows_see_what_they_saw_before(seed, parts):
+    memory = random_memory(seed)
+    memories = []
+    for chosen in parts:
+        own = memory
+        for rows in chosen:
+            own = own.select(torch.tensor(rows))
+        memories.append(own)
+    counts = [len(chosen[-1]) for chosen in parts]
+    queries = torch.randn(sum(counts), SIZE, generator=torch.Generator().manual_seed(seed + 1))
+    expected = [attend(own, part) for own, part in zip(queries.split(counts), memories, strict=True)]
+    torch.testing.assert_close(attend(queries, join(memories)), torch.cat(expected))

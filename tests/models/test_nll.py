@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tigs.models import nll as nll_module
-from tigs.models.nll import projected_nll
+from tigs.models.nll import least_nll, projected_nll
 from tigs.training.memory import peak_memory
 
 
@@ -36,6 +36,28 @@ def test_value_and_gradients_equal_plain_cross_entropy(n_tokens, hidden, vocabul
     found = torch.autograd.grad(result.total * weight, [states, projection.weight, projection.bias])
     for gradient, reference in zip(found, wanted, strict=True):
         torch.testing.assert_close(gradient, reference)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(2, 60), st.integers(1, 200))
+def test_what_nll_is_at_least_is_the_softmax_over_frequent_words_and_the_target(n_tokens, hidden, vocabulary, chunk):
+    states, projection, targets = _problem(n_tokens, hidden, vocabulary)
+    logits = projection(states).detach()
+    among = torch.arange(vocabulary) < max(1, vocabulary // 6)
+    expected = []
+    for row, target in zip(logits, targets.tolist(), strict=True):
+        chosen = among.clone()
+        chosen[target] = True
+        expected.append(row[chosen].logsumexp(0) - row[target])
+    original = nll_module._CHUNK_ELEMENTS
+    nll_module._CHUNK_ELEMENTS = {"cpu": chunk}
+    try:
+        found = least_nll(states, projection, targets)
+    finally:
+        nll_module._CHUNK_ELEMENTS = original
+    torch.testing.assert_close(found, torch.stack(expected))
+    assert not found.requires_grad
+    assert (found <= projected_nll(states, projection, targets).per_token + 1e-9).all()
 
 
 def test_gradient_of_the_states_equals_finite_differences():

@@ -114,6 +114,8 @@ def _words(config: Config, settings: Sequence[str]) -> list[str]:
     """The user's settings, with the profile of real data if its model is there and no profile was named."""
     if any(word.startswith("method=") for word in settings):
         raise ConfigError("all searches are measured, not one method", remedy="Leave method=... out")
+    if any(word.startswith("method.n_best=") for word in settings):
+        raise ConfigError("searches are measured by their best fill", remedy="Leave method.n_best=... out")
     if not any(word.startswith("profile=") for word in settings):
         preferred = [*settings, f"profile={_PREFERRED_PROFILE}"]
         if checkpoint_path(compose(preferred), FORWARD).is_file():

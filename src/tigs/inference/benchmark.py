@@ -251,7 +251,7 @@ def _fill(infiller: Infiller, model: SequenceModel, batch: Templates, record: _R
 
 # A word is not read on when it has fallen so many nats behind the one it would replace: trying every word to the end takes
 # seconds for each sentence. A fill that passes may thus, rarely, still be improvable.
-CHECK_MARGIN = 8.0
+CHECK_MARGIN = 12.0
 
 
 class _Check:

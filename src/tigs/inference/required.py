@@ -103,7 +103,7 @@ def _train_command(config: Config, model: str) -> str:
     """With every setting that is not the profile's own, so that it trains what is asked for here."""
     chosen = [f"task={config.task.name}", f"profile={config.profile}", f"model={config.model.name}"]
     usual, now = (flatten(to_plain(settings)) for settings in (compose(chosen), config))
-    changed = [key for key in now if now[key] != usual[key] and not key.startswith(NOT_OF_TRAINING)]
+    changed = [key for key in now if now[key] != usual[key] and key.split(".")[0] not in NOT_OF_TRAINING]
     words = [f"{key}={_text(now[key])}" for key in changed]
     arguments = f' ARGS="{" ".join(map(shlex.quote, words))}"' if words else ""
     return f"make train TASK={config.task.name} PROFILE={config.profile} MODEL={model}{arguments}"

@@ -65,7 +65,7 @@ class Memory(NamedTuple):
     def _of(self, context: Tensor, readers: Readers | None) -> Memory:
         """Chosen contexts (contexts), no longer padded than they need."""
         bias = self.bias[context]
-        longest = int((bias == 0).sum(dim=1).max()) if len(context) else 0
+        longest = max(1, int((bias == 0).sum(dim=1).max())) if len(context) else 1
         return Memory(self.values[context, :longest], self.keys[context, :longest], bias[:, :longest], readers)
 
 
