@@ -21,6 +21,7 @@ from tigs.errors import ConfigError
 from tigs.inference.benchmark import (
     BATCH_SIZE,
     CHECK_MARGIN,
+    CHECK_MARGIN_DECAY,
     VARIANTS,
     Figures,
     Limits,
@@ -164,6 +165,7 @@ def _about(
         "templates_slow": limits.slow,
         "coordinate_templates": limits.checked,
         "coordinate_margin": CHECK_MARGIN,
+        "coordinate_margin_decay": CHECK_MARGIN_DECAY,
         "batch_size": BATCH_SIZE,
         "K": count_candidates(tigs.n_candidates, count_words(network, tigs)),
         "T": tigs.max_rounds,

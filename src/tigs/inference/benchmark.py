@@ -252,6 +252,8 @@ def _fill(infiller: Infiller, model: SequenceModel, batch: Templates, record: _R
 # A word is not read on when it has fallen so many nats behind the one it would replace: trying every word to the end takes
 # seconds for each sentence. A fill that passes may thus, rarely, still be improvable.
 CHECK_MARGIN = 12.0
+# What is left of them after each word behind it: wider, at every place, than what any winner on real sentences has needed.
+CHECK_MARGIN_DECAY = 0.9
 
 
 class _Check:
@@ -267,7 +269,14 @@ class _Check:
         if new:
             templates = batch.select(torch.tensor([row for row, _ in new]))
             own = [fill for _, fill in new]
-            optimal = at_coordinate_optimum(self.model, templates, own, forbidden=self.forbidden, margin=CHECK_MARGIN)
+            optimal = at_coordinate_optimum(
+                self.model,
+                templates,
+                own,
+                forbidden=self.forbidden,
+                margin=CHECK_MARGIN,
+                margin_decay=CHECK_MARGIN_DECAY,
+            )
             self.known |= zip(zip(templates.ids, own, strict=True), optimal, strict=True)
         return [self.known[batch.ids[row], fill] for row, fill in fills]
 

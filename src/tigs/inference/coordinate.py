@@ -24,6 +24,7 @@ def at_coordinate_optimum(
     *,
     forbidden: Tensor,
     margin: float = float("inf"),
+    margin_decay: float = 1.0,
 ) -> list[bool]:
     """Of each filled template, whether no other allowed word in any one blank lowers its NLL by more than `TOLERANCE`.
 
@@ -36,6 +37,7 @@ def at_coordinate_optimum(
         fills: one word per blank.
         forbidden: (vocabulary) words that may not be filled in.
         margin: a word is also left out when what was read costs so many nats more than in the sentence as it is.
+        margin_decay: what is left of the margin after each word behind it.
     """
     budget = TokenBudget()
     with search_mode():
@@ -61,7 +63,9 @@ def at_coordinate_optimum(
                     torch.arange(len(forbidden), device=rows.device).expand_as(own_nll),
                     own_nll,
                     suffix,
-                    limits=limits_within(nll[rows, position : position + 1 + suffix.targets.shape[1]], bound, margin),
+                    limits=limits_within(
+                        nll[rows, position : position + 1 + suffix.targets.shape[1]], bound, margin, margin_decay
+                    ),
                     budget=budget,
                     limits_are_tight=not isinf(margin),
                     context_length=templates.context.ids.shape[1],
