@@ -31,7 +31,7 @@ from tigs.models.seq2seq import Seq2Seq
 from tigs.progress import track
 
 BATCH_SIZE = 64
-"""Templates that every variant is given together."""
+"""Templates that every variant is given together, at most."""
 REFERENCE = "reference"
 _N_WARM_UP = 4
 
@@ -171,8 +171,10 @@ def make_cell(test_set: TestSet, vocabulary: Vocabulary, limits: Limits) -> Cell
     batches = []
     for part in (items[: limits.slow], items[limits.slow :]):
         block = sorted(part, key=lambda item: len(item.template.tokens))
-        for first in range(0, len(block), BATCH_SIZE):
-            batch = TemplateBatch.make(block[first : first + BATCH_SIZE], vocabulary)
+        # Of equal size: searches are slower in a small batch, the reference is not.
+        size = math.ceil(len(block) / max(1, math.ceil(len(block) / BATCH_SIZE)))
+        for first in range(0, len(block), size or 1):
+            batch = TemplateBatch.make(block[first : first + size], vocabulary)
             ids = tuple(item.template.id for item in batch.items)
             batches.append(Templates(ids, batch.context, batch.target))
     checked = frozenset(item.template.id for item in items[: limits.checked])
@@ -252,6 +254,8 @@ def _fill(infiller: Infiller, model: SequenceModel, batch: Templates, record: _R
 # A word is not read on when it has fallen so many nats behind the one it would replace: trying every word to the end takes
 # seconds for each sentence. A fill that passes may thus, rarely, still be improvable.
 CHECK_MARGIN = 12.0
+# What is left of them after each word behind it: wider, at every place, than what any winner on real sentences has needed.
+CHECK_MARGIN_DECAY = 0.9
 
 
 class _Check:
@@ -267,7 +271,14 @@ class _Check:
         if new:
             templates = batch.select(torch.tensor([row for row, _ in new]))
             own = [fill for _, fill in new]
-            optimal = at_coordinate_optimum(self.model, templates, own, forbidden=self.forbidden, margin=CHECK_MARGIN)
+            optimal = at_coordinate_optimum(
+                self.model,
+                templates,
+                own,
+                forbidden=self.forbidden,
+                margin=CHECK_MARGIN,
+                margin_decay=CHECK_MARGIN_DECAY,
+            )
             self.known |= zip(zip(templates.ids, own, strict=True), optimal, strict=True)
         return [self.known[batch.ids[row], fill] for row, fill in fills]
 
