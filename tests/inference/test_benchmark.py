@@ -117,7 +117,7 @@ def test_fills_that_variants_share_are_checked_once(worlds, prepared, chosen_set
     first = cell.batches[0].ids
     asked = []
 
-    def check(model, templates, fills, *, forbidden, margin):
+    def check(model, templates, fills, *, forbidden, margin, margin_decay):
         asked.extend(templates.ids)
         return [True] * len(fills)
 
@@ -156,7 +156,8 @@ def test_batches_hold_like_lengths_and_first_what_slow_variants_get(prepared, ch
     batches = make_cell(
         replace(chosen_set, items=tuple(items)), prepared.vocabulary, Limits(templates=190, slow=70, checked=0)
     ).batches
-    assert [len(batch.ids) for batch in batches] == [BATCH_SIZE, 6, BATCH_SIZE, 56]
+    assert [len(batch.ids) for batch in batches] == [35, 35, 60, 60]
+    assert BATCH_SIZE < 70
     names = [item.template.id for item in items]
     assert {name for batch in batches[:2] for name in batch.ids} == set(names[:70])
     assert {name for batch in batches[2:] for name in batch.ids} == set(names[70:190])

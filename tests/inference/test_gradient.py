@@ -78,9 +78,10 @@ def test_the_gradient_is_that_of_finite_differences(has_context, penalties):
         state = network.start(templates.context)
         _, state = network.run(state, torch.cat([torch.full((2, 1), 2), words[:, :2]], dim=1))
         rows = torch.arange(2)
-        suffix = Suffix.after(templates.target._replace(ids=words), torch.full((len(words),), 2))
+        places = torch.full_like(rows, 2)
+        suffix = Suffix.after(templates.target._replace(ids=words), places)
         search.vectors[:, 2] = vectors
-        search._o_step(rows, 2, state, suffix)
+        search._o_step(rows, places, state, suffix)
         found = vectors - search.vectors[:, 2]
     for row, case in enumerate(cases):
         for number in range(size):

@@ -43,6 +43,13 @@ def test_every_sentence_is_read_as_if_alone(lengths, padding, seed):
             torch.testing.assert_close(found[row, :length], alone[0])
 
 
+def test_no_sentences_at_all():
+    model = network()
+    start = model.start(pad([[7]])).select(torch.tensor([], dtype=torch.long))
+    empty = torch.zeros(0, 3, dtype=torch.long)
+    assert read_ragged(model, start, empty, torch.zeros(0, dtype=torch.long)).shape == (0, 3, 6)
+
+
 def test_what_has_ended_is_not_read_on():
     model, read = network(), []
     words, contexts = sentences([2, 2, 2, 12], 0)

@@ -191,7 +191,17 @@ class Together(NamedTuple):
         return Together(self.own.select(rows))
 
 
-class InStep(Markov):
+class Counted(Markov):
+    """The fewer calls, the more is read at once."""
+
+    n_calls = 0
+
+    def log_probabilities(self, outputs):
+        self.n_calls += 1
+        return super().log_probabilities(outputs)
+
+
+class InStep(Counted):
     def start(self, context):
         return Together(super().start(context))
 
@@ -207,10 +217,20 @@ def test_sentences_that_cannot_part_are_filled_the_same(proposal, margin):
     starts = [(WORDS[0],) * case.n_blanks for case in cases]
     options = {"proposal": proposal, "margin": margin, "n_candidates": 2, "step_size": 1.0}
     transitions = random_markov(2).transitions
-    models = Markov(transitions), InStep(transitions)
+    models = Counted(transitions), InStep(transitions)
     parting, in_step = (tigs_from(model, cases, starts, **options) for model in models)
     assert not isinstance(models[1].start(together(cases).context), JoinableState)
     assert in_step == parting
+    assert models[0].n_calls < models[1].n_calls
+
+
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_an_impossible_sentence_is_left_behind(n_best):
+    model = Markov(table_of({WORDS[0]: {WORDS[2]: 0.0}}))
+    case = Case("0", [], [BLANK_ID, WORDS[2]])
+    (result,) = tigs_from(model, [case], [(WORDS[0],)], proposal="prefix", n_candidates=6, n_best=n_best)
+    assert result.trace[0] == math.inf
+    assert math.isfinite(result.nll)
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)

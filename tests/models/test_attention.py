@@ -69,3 +69,10 @@ def test_joined_rows_see_what_they_saw_before(seed, parts):
     queries = torch.randn(sum(counts), SIZE, generator=torch.Generator().manual_seed(seed + 1))
     expected = [attend(own, part) for own, part in zip(queries.split(counts), memories, strict=True)]
     torch.testing.assert_close(attend(queries, join(memories)), torch.cat(expected))
+
+
+def test_contexts_are_no_longer_padded_than_they_need():
+    memory = random_memory(0)  # of 3, 5, 1 and 5 tokens
+    assert memory.select(torch.tensor([2])).values.shape[1] == 1
+    assert memory.select(torch.tensor([0, 2, 0])).keys.shape[1] == 3
+    assert memory.select(torch.tensor([1, 2])).bias.shape[1] == 5

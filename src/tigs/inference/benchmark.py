@@ -31,7 +31,7 @@ from tigs.models.seq2seq import Seq2Seq
 from tigs.progress import track
 
 BATCH_SIZE = 64
-"""Templates that every variant is given together."""
+"""Templates that every variant is given together, at most."""
 REFERENCE = "reference"
 _N_WARM_UP = 4
 
@@ -171,8 +171,10 @@ def make_cell(test_set: TestSet, vocabulary: Vocabulary, limits: Limits) -> Cell
     batches = []
     for part in (items[: limits.slow], items[limits.slow :]):
         block = sorted(part, key=lambda item: len(item.template.tokens))
-        for first in range(0, len(block), BATCH_SIZE):
-            batch = TemplateBatch.make(block[first : first + BATCH_SIZE], vocabulary)
+        # Of equal size: searches are slower in a small batch, the reference is not.
+        size = math.ceil(len(block) / max(1, math.ceil(len(block) / BATCH_SIZE)))
+        for first in range(0, len(block), size or 1):
+            batch = TemplateBatch.make(block[first : first + size], vocabulary)
             ids = tuple(item.template.id for item in batch.items)
             batches.append(Templates(ids, batch.context, batch.target))
     checked = frozenset(item.template.id for item in items[: limits.checked])

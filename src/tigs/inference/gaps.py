@@ -68,14 +68,9 @@ def measure_gaps(
             # Not always the same search's: where its bound is loose nothing is proven, which would hide its misses.
             _, best = min((nll[name][row], answers[row]) for name, answers in fills.items())
             optima += solve(model, part, [best], forbidden=forbidden(network, own[0].settings), max_steps=max_steps)
-        # Where nothing is proven, a variant may have found a better fill than the solver.
-        lowest = [
-            best.nll if best.proven else min(best.nll, *values)
-            for best, values in zip(optima, zip(*nll.values(), strict=True), strict=True)
-        ]
         proven = [row for row, best in enumerate(optima) if best.proven]
         for name, own_nll in nll.items():
-            above = [value - best for value, best in zip(own_nll, lowest, strict=True)]
+            above = [value - best.nll for value, best in zip(own_nll, optima, strict=True)]
             gaps.append(_gap(n_blanks, name, above, proven))
     return gaps
 

@@ -26,7 +26,7 @@ class State(Protocol):
 
 
 @runtime_checkable
-class JoinableState(Protocol):
+class JoinableState(State, Protocol):
     """A state of sentences that have been read up to different places, as a recurrent model has them.
 
     A search then visits blanks at different places together; with any other state only those at the same place.

@@ -68,7 +68,8 @@ class Scored(NamedTuple):
     suffix_nll: Tensor
     """(rows, longest + 1) per target, after each row's best candidate"""
     steps: Tensor
-    """(rows) tokens read, each candidate's up to the one that drops it"""
+    """(rows) tokens read, each candidate's up to the one that drops it; more candidates than the budget has room for are read one
+    part after the other, and the best of one part spares steps in the next, which depends on how many sentences share the budget"""
 
 
 def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float, decay: float = 1.0) -> Tensor:
@@ -219,9 +220,18 @@ class _Suffixes:
         mask = torch.arange(offset, end, device=row.device) < self.suffix.lengths[row, None]
         targets = self.suffix.targets[row, offset:end]
         nll = self.nll.new_zeros(mask.shape)
-        nll[mask] = self.model.nll(self.outputs[place, offset:end][mask], targets[mask]).per_token.to(nll)
+        number, column = mask.nonzero(as_tuple=True)  # (tokens) each, in the order of the mask
+        outputs = self.outputs[place[number], offset + column]  # (tokens, size)
+        nll[mask] = self.model.nll(outputs, targets[mask]).per_token.to(nll)
         self.nll[place, offset:end] = nll
         return nll
+
+    def whole(self, arrived: Tensor, limits: Tensor) -> Tensor:
+        """(arrived) NLL of candidates that were read to the end, of which only bounds were known; inf where it passes a limit."""
+        row = self.row[arrived]
+        running = self.own_nll[arrived, None] + self.settle(arrived, 0, self.nll.shape[1]).cumsum(dim=1)
+        passed = self.suffix.mask[row] & ~(running < limits[row, 1:])
+        return running[:, -1].masked_fill(passed.any(dim=1), float("inf"))
 
 
 def _read_suffix(
@@ -279,7 +289,5 @@ def _read_suffix(
         sums, tokens = running[:, -1], suffix.words[row[place], offset - 1]
     if not are_tight:
         arrived = totals.isfinite().nonzero().squeeze(1)
-        running = own_nll[arrived, None] + suffixes.settle(arrived, 0, n_targets).cumsum(dim=1)
-        passed = suffix.mask[row[arrived]] & ~(running < limits[row[arrived], 1:])
-        totals[arrived] = running[:, -1].masked_fill(passed.any(dim=1), float("inf"))
+        totals[arrived] = suffixes.whole(arrived, limits)
     return _Reading(totals, suffixes.nll, steps)

@@ -23,6 +23,8 @@ def read_ragged(model: SequenceModel, state: Any, inputs: Tensor, lengths: Tenso
         inputs: (rows, longest) ids or (rows, longest, size) vectors.
         lengths: (rows) how many of them count.
     """
+    if not len(lengths):
+        return model.run(state, inputs)[0]
     longest = inputs.shape[1]
     order = lengths.argsort(descending=True, stable=True)  # (rows), so that those that leave stand last
     inputs, state = inputs[order], state.select(order)

@@ -1,9 +1,9 @@
 """TIGS as the original code does it: one sentence, every candidate read over the whole sentence, nothing kept, nothing left out.
 
-The yardstick of the fast one, for its answers and for its speed; so nothing in it may be slower than the plain way of doing it.
-It differs from the original where the paper or good sense does: special tokens are no candidates, a word must be better by more
-than rounding to replace another, the O-step reads the words of all other blanks instead of their vectors, and rounds without a
-change count from the first on instead of the third.
+The yardstick of the fast one, for its answers and for its speed; so nothing in it may be slower than the original's way of doing it
+makes it. (That way encodes the context for every reading anew.) It differs from the original where the paper or good sense does:
+special tokens are no candidates, a word must be better by more than rounding to replace another, the O-step reads the words of all
+other blanks instead of their vectors, and rounds without a change count from the first on instead of the third.
 """
 
 from __future__ import annotations

@@ -172,9 +172,8 @@ class _Search:
             front.read_on(words[active[going]], places if front.may_part else places.amin().expand_as(places))
             here = (places == front.places).nonzero().squeeze(1)  # (visited) into going
             visited = going[here]
-            changed[visited] |= self._visit(
-                active[visited], places[here], front.state.select(here), front.outputs[here]
-            )
+            state = front.state if len(here) == len(going) else front.state.select(here)
+            changed[visited] |= self._visit(active[visited], places[here], state, front.outputs[here])
             last_visited[visited] = places[here]
         # What was read for its neighbours' sake is not counted.
         self.steps[active] += (last_visited + 1 - self.first_blank[active]).clamp(min=0)
@@ -229,6 +228,8 @@ class _Search:
         self.tried[rows[:, None], places[:, None], candidates] = tried | ~hopeless
         incumbent = from_place(self.nll[rows], places, 1 + suffix.targets.shape[1])  # (rows, longest + 2)
         total = incumbent.sum(dim=1)  # (rows) from the blank on
+        is_before = torch.arange(self.nll.shape[1], device=rows.device) < places[:, None]  # (rows, longest + 1)
+        before = self.nll[rows].where(is_before, 0.0).sum(dim=1)  # (rows)
         settings = method.settings
         scored = score_candidates(
             method.model,
@@ -236,7 +237,7 @@ class _Search:
             candidates,
             own_nll,
             suffix,
-            limits=limits_within(incumbent, self._bound(rows, total), settings.margin, method.margin_decay),
+            limits=limits_within(incumbent, self._bound(rows, before, total), settings.margin, method.margin_decay),
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
             only_best=settings.n_best == 1,
@@ -247,7 +248,6 @@ class _Search:
         if settings.n_best > 1:
             sentences = words[rows][:, None].repeat(1, candidates.shape[1], 1)  # (rows, candidates, longest)
             sentences.scatter_(2, places[:, None, None].expand_as(sentences[:, :, :1]), candidates[:, :, None])
-            before = self.nll[rows].sum(dim=1) - total  # (rows)
             self._remember(rows, sentences, scored.totals + before[:, None])
         return self._keep_best(rows, places, candidates, own_nll, scored, total)
 
@@ -267,8 +267,14 @@ class _Search:
         gradient = gradient + penalty_gradient(vectors, model.word_vectors, settings)
         self.vectors[rows, places] = o_step(vectors, gradient, self.memory, rows, places, settings)
 
-    def _bound(self, rows: Tensor, total: Tensor) -> Tensor:
-        """(rows) what a candidate's part of the sentence must stay below to be of interest; that of the current word is `total`."""
+    def _bound(self, rows: Tensor, before: Tensor, total: Tensor) -> Tensor:
+        """(rows) what a candidate's part of the sentence must stay below to be of interest.
+
+        Args:
+            rows: which sentences.
+            before: (rows) what costs the sentence in front of the blank.
+            total: (rows) what it costs from there on, with the current word.
+        """
         n_best = self.method.settings.n_best
         if n_best == 1:
             return total - TOLERANCE
@@ -276,7 +282,7 @@ class _Search:
             sorted(seen.values())[n_best - 1] if len(seen) >= n_best else float("inf")
             for seen in (self.seen[row] for row in rows.tolist())
         ]
-        return self.nll.new_tensor(worst) - self.nll[rows].sum(dim=1) + total
+        return self.nll.new_tensor(worst) - before
 
     def _keep_best(
         self, rows: Tensor, places: Tensor, candidates: Tensor, own_nll: Tensor, scored: Scored, total: Tensor
