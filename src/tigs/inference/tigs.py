@@ -272,7 +272,7 @@ class _Search:
 
         Args:
             rows: which sentences.
-            before: (rows) what costs the sentence in front of the blank.
+            before: (rows) what the sentence costs in front of the blank.
             total: (rows) what it costs from there on, with the current word.
         """
         n_best = self.method.settings.n_best
