@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 from tigs.models.attention import Memory, attend, join
 
 N_CONTEXTS, TIME, SIZE = 4, 5, 6
+# Two ways to the same sum: in float32 a gradient that nearly vanishes may differ by more than any fixed tolerance.
+PRECISE = torch.float64
+
+
+def random_queries(n, seed):
+    return torch.randn(n, SIZE, generator=torch.Generator().manual_seed(seed), dtype=PRECISE)
 
 
 def random_memory(seed):
     generator = torch.Generator().manual_seed(seed)
-    values, keys = torch.randn(2, N_CONTEXTS, TIME, SIZE, generator=generator)
-    bias = torch.zeros(N_CONTEXTS, TIME)
+    values, keys = torch.randn(2, N_CONTEXTS, TIME, SIZE, generator=generator, dtype=PRECISE)
+    bias = torch.zeros(N_CONTEXTS, TIME, dtype=PRECISE)
     bias[0, 3:] = bias[2, 1:] = float("-inf")
     return Memory(values, keys, bias)
 
@@ -36,7 +42,7 @@ def test_rows_that_share_a_context_see_what_each_would_see_alone(seed, chosen):
     shared, own = memory, list(range(N_CONTEXTS))
     for rows in chosen:
         shared, own = shared.select(torch.tensor(rows)), [own[row] for row in rows]
-    queries = torch.randn(len(own), SIZE, generator=torch.Generator().manual_seed(seed + 1), requires_grad=True)
+    queries = random_queries(len(own), seed + 1).requires_grad_()
     found = attend(queries, shared)
     weights = [
         torch.softmax(memory.keys[row] @ query + memory.bias[row], dim=0)
@@ -66,7 +72,7 @@ def test_joined_rows_see_what_they_saw_before(seed, parts):
             own = own.select(torch.tensor(rows))
         memories.append(own)
     counts = [len(chosen[-1]) for chosen in parts]
-    queries = torch.randn(sum(counts), SIZE, generator=torch.Generator().manual_seed(seed + 1))
+    queries = random_queries(sum(counts), seed + 1)
     expected = [attend(own, part) for own, part in zip(queries.split(counts), memories, strict=True)]
     torch.testing.assert_close(attend(queries, join(memories)), torch.cat(expected))
 
