@@ -133,12 +133,13 @@ class MethodConfig:
     """T: visits of every blank, by the methods that go round."""
     patience: int = allowed(1, minimum=1)
     """Stop a sentence after this many rounds that changed nothing."""
-    start: str = allowed("beam", choices=("beam", "greedy", "random"))
-    """What the rounds start from: the forward model's beam, its greedy fill, or random words."""
+    start: str = allowed("beam", choices=("beam", "greedy", "refill", "random"))
+    """What the rounds start from: the forward model's beam, its greedy fill, its beam that follows the gradient at the words to
+    expect, or random words."""
     refills: int = allowed(0, minimum=0)
-    """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient."""
+    """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient at its words."""
     refill_width: int = allowed(10, minimum=1)
-    """Hypotheses of that beam, for every blank of the longest run of blanks."""
+    """Hypotheses of these beams, for every blank of the longest run of blanks."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills and first-order proposals take it: at the current words, or its mean with that at the words to expect."""
     proposal: str = allowed("nearest", choices=PROPOSALS)
@@ -168,6 +169,11 @@ class MethodConfig:
     """Of GSN's sampling; 0 takes the likeliest word."""
     max_combinations: int = allowed(64, minimum=1)
     """Blanks of unknown length: how many combinations of lengths may be tried."""
+
+    @property
+    def lasting_margin_decay(self) -> float:
+        """What is further behind than it could make good may still be among the n best."""
+        return self.margin_decay if self.n_best == 1 else 1.0
 
 
 @dataclass

@@ -7,7 +7,10 @@ import torch
 
 from tigs.config import MethodConfig
 from tigs.data.special import BLANK_ID, SPECIAL_TOKENS
+from tigs.inference.expected import expected_gradient
+from tigs.inference.gradient import search_mode
 from tigs.inference.randomness import generators
+from tigs.inference.refill import refill
 from tigs.inference.start import make_start
 from tigs.inference.words import forbidden_words
 from tigs.models.greedy import fill_left_to_right
@@ -18,7 +21,7 @@ from .worlds import Case, together
 def started(world, templates, *, seed=0, allow_unk=False, **options):
     settings = MethodConfig(allow_unk=allow_unk, **options)
     forbidden = forbidden_words(world.n_tokens, allow_unk=allow_unk)
-    with torch.no_grad():
+    with search_mode():
         return make_start(settings, world.networks["forward"], forbidden=forbidden, seed=seed)(templates)
 
 
@@ -39,6 +42,24 @@ def test_greedy_takes_the_likeliest_word_at_each_blank(worlds):
     expected = fill_left_to_right(world.networks["forward"], templates.context, templates.target)
     mask = templates.target.mask
     assert torch.equal(found.words[mask], expected.ids[mask])
+
+
+def test_a_refill_follows_the_gradient_at_the_words_to_expect(world):
+    cases = world.cases(12)
+    templates, network = together(cases), world.networks["forward"]
+    found = started(world, templates, start="refill", refill_width=2, margin=5.0, margin_decay=0.9)
+    forbidden = forbidden_words(world.n_tokens, allow_unk=False)
+    with search_mode():
+        state = network.start(templates.context)
+        gradient = expected_gradient(network, state, templates, forbidden=forbidden)
+        beams = refill(
+            network, state, templates, gradient, per_blank=2, margin=5.0, margin_decay=0.9, forbidden=forbidden
+        )
+    assert torch.equal(found.words, beams.words[:, 0])
+    assert found.beams is not None
+    assert torch.equal(found.beams.nll, beams.nll)
+    # Every token and `</s>` once with gradients.
+    assert torch.equal(found.steps - beams.steps, 3 * (templates.target.lengths + 1))
 
 
 def test_random_words_depend_on_seed_and_id_alone(world):
@@ -69,7 +90,7 @@ def test_random_words_are_all_allowed_ones_equally_often(worlds, allow_unk):
 
 def test_known_words_stay(world):
     templates = together(world.cases(8))
-    for start in ("beam", "greedy", "random"):
+    for start in ("beam", "greedy", "refill", "random"):
         words = started(world, templates, start=start).words
         known = ~templates.blanks & templates.target.mask
         assert torch.equal(words[known], templates.target.ids[known])

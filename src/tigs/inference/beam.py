@@ -248,9 +248,7 @@ class BeamSearch:
         table.index_fill_(2, self.forbidden_ids, _NEVER)
         if self.messages is not None:
             self.messages[sentences, position] = table.amax(dim=1)
-        if guide is not None:
-            table += guide[:, None]
-        row, word = self._choose(table, n_chosen)  # (sentences, chosen) each
+        row, word = self._choose(table, guide, n_chosen)  # (sentences, chosen) each
         # Fewer may be allowed for a sentence than for its neighbours, and fewer may be possible, even none.
         allowed = torch.arange(n_chosen, device=here.device) < self.widths[sentences, None]
         allowed &= ~self.forbidden[word] & here.gather(1, row)  # (sentences, chosen)
@@ -259,11 +257,14 @@ class BeamSearch:
         spent[allowed] = log_probabilities[number.gather(1, row)[allowed], word[allowed]]
         return places.gather(1, row), word, spent
 
-    def _choose(self, table: Tensor, n_chosen: int) -> tuple[Tensor, Tensor]:
+    def _choose(self, table: Tensor, guide: Tensor | None, n_chosen: int) -> tuple[Tensor, Tensor]:
         """Of scores (sentences, rows, vocabulary) the best: (sentences, chosen) rows that go on, and by which word."""
         if self.recombine:
-            word = table.amax(dim=1).topk(n_chosen, dim=1).indices  # (sentences, chosen)
+            # The guide speaks of words, whatever stands before them, and need not be added to every row.
+            best = table.amax(dim=1)  # (sentences, vocabulary)
+            word = (best if guide is None else best + guide).topk(n_chosen, dim=1).indices  # (sentences, chosen)
             return table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
+        table = table if guide is None else table + guide[:, None]
         index = table.flatten(1).topk(n_chosen, dim=1).indices  # (sentences, chosen)
         return index // table.shape[2], index % table.shape[2]
 

@@ -15,6 +15,9 @@ from torch import Tensor
 from tigs.data.batch import Padded
 from tigs.inference.interfaces import Templates
 
+# Reading a token with gradients costs its forward step and about two more on the way back.
+GRADIENT_STEPS = 3
+
 
 @contextmanager
 def search_mode() -> Iterator[None]:

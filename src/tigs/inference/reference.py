@@ -18,10 +18,10 @@ from torch import Tensor
 from tigs.config import MethodConfig
 from tigs.data.batch import Padded, pad
 from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID, UNK_ID
-from tigs.inference.gradient import search_mode
+from tigs.inference.gradient import GRADIENT_STEPS, search_mode
 from tigs.inference.interfaces import FillResult, Templates
 from tigs.inference.start import Start
-from tigs.inference.tigs import GRADIENT_STEPS, TOLERANCE
+from tigs.inference.tigs import TOLERANCE
 from tigs.models.seq2seq import Seq2Seq
 
 

@@ -46,7 +46,7 @@ def refill(
         # What the current word itself stands for is the same for all hypotheses of a sentence and chooses nothing.
         return -(gradient[rows, position] @ model.word_vectors.t())  # (rows, vocabulary)
 
-    widths = per_blank * longest_runs(templates.blanks)  # (batch)
+    widths = per_blank * longest_runs(templates.blanks).clamp(min=1)  # (batch)
     return beam_search(
         model,
         state,

@@ -9,9 +9,12 @@ import torch
 from torch import Tensor
 
 from tigs.config import MethodConfig
-from tigs.inference.beam import beam_search
+from tigs.inference.beam import Beams, beam_search
+from tigs.inference.expected import expected_gradient
+from tigs.inference.gradient import GRADIENT_STEPS
 from tigs.inference.interfaces import SequenceModel, Templates
 from tigs.inference.randomness import generators
+from tigs.inference.refill import refill
 
 
 class Started(NamedTuple):
@@ -21,13 +24,15 @@ class Started(NamedTuple):
     """(batch, longest)"""
     steps: Tensor
     """(batch) tokens read to find them"""
+    beams: Beams | None = None
+    """All that was found, where a beam has found them."""
 
 
 Start = Callable[[Templates], Started]
 
 
 def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tensor, seed: int) -> Start:
-    """The start that the settings ask for: the forward model's beam, its greedy fill, or random words."""
+    """The start that the settings ask for; it is to be called in `search_mode()`."""
 
     def beam(templates: Templates) -> Started:
         width = 1 if settings.start == "greedy" else settings.beam_width
@@ -39,7 +44,22 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             forbidden=forbidden,
             score_known=settings.score_known,
         )
-        return Started(beams.words[:, 0], beams.steps)
+        return Started(beams.words[:, 0], beams.steps, beams)
+
+    def refilled(templates: Templates) -> Started:
+        state = model.start(templates.context)
+        beams = refill(
+            model,
+            state,
+            templates,
+            expected_gradient(model, state, templates, forbidden=forbidden),
+            per_blank=settings.refill_width,
+            margin=settings.margin,
+            margin_decay=settings.lasting_margin_decay,
+            forbidden=forbidden,
+        )
+        steps = beams.steps + GRADIENT_STEPS * (templates.target.lengths + 1)  # (batch)
+        return Started(beams.words[:, 0], steps, beams)
 
     def random(templates: Templates) -> Started:
         allowed = (~forbidden).nonzero().squeeze(1)  # (words)
@@ -50,4 +70,4 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             sentences[row, blanks] = allowed[drawn.to(allowed.device)]
         return Started(sentences, torch.zeros_like(templates.target.lengths))
 
-    return random if settings.start == "random" else beam
+    return {"beam": beam, "greedy": beam, "refill": refilled, "random": random}[settings.start]

@@ -22,7 +22,7 @@ from tigs.config import MethodConfig
 from tigs.data.batch import Padded
 from tigs.inference.budget import TokenBudget
 from tigs.inference.front import Front
-from tigs.inference.gradient import gradients, input_gradient, own_copy, search_mode
+from tigs.inference.gradient import GRADIENT_STEPS, gradients, input_gradient, own_copy, search_mode
 from tigs.inference.interfaces import FillResult, SequenceModel, Templates
 from tigs.inference.o_step import OptimiserState, o_step, penalty_gradient
 from tigs.inference.p_step import Scored, Suffix, from_place, limits_within, score_candidates
@@ -35,8 +35,6 @@ from tigs.inference.start import Start
 
 # A word replaces another only if the sentence gains more than rounding could: in nats over the whole sentence.
 TOLERANCE = 1e-4
-# Reading a token with gradients costs its forward step and about two more on the way back.
-GRADIENT_STEPS = 3
 
 
 class Tigs:
@@ -46,8 +44,7 @@ class Tigs:
         self.model, self.start, self.settings, self.forbidden = model, start, settings, forbidden
         self.propose = Proposer(settings, model.word_vectors, forbidden=forbidden)
         self.budget = TokenBudget()
-        # What is further behind than it could make good may still be among the n best.
-        self.margin_decay = settings.margin_decay if settings.n_best == 1 else 1.0
+        self.margin_decay = settings.lasting_margin_decay
 
     def fill(self, templates: Templates) -> list[FillResult]:
         """Rounds until no sentence changes any more, or T of them."""
@@ -98,7 +95,7 @@ class _Search:
         model, target = self.method.model, self.templates.target
         started = self.method.start(self.templates)
         self.sentences = Padded(started.words, target.lengths)
-        self.nll = token_nll(model, self.templates.context, self.sentences)
+        self.steps = started.steps
         self.vectors = model.word_vectors[self.sentences.ids]
         self.gradient = torch.zeros_like(self.vectors)
         self.memory = OptimiserState.fresh(self.vectors)
@@ -107,16 +104,38 @@ class _Search:
         self.tried = self.settled.new_zeros(*target.ids.shape, len(self.method.forbidden))
         self.start_state = self.begin_state = model.start(self.templates.context)
         self.first_blank = self.templates.blanks.int().argmax(dim=1)
-        has_blanks = self.templates.blanks.any(dim=1)  # (batch)
-        self.begin = int(self.first_blank[has_blanks].min()) if has_blanks.any() else 0
-        if self.begin:
-            inputs = self.sentences.shifted(model.first_token)  # (batch, longest)
-            _, self.begin_state = model.run(self.start_state, inputs[:, : self.begin])
-        self.steps = started.steps + target.lengths + 1 + self.first_blank
+        self._read_first()
         totals = self.nll.sum(dim=1).tolist()
         self.traces = [[total] for total in totals]
         fills = self.templates.fills(self.sentences.ids)
         self.seen = [{fill: total} for fill, total in zip(fills, totals, strict=True)]
+        if self.method.settings.n_best > 1 and started.beams is not None:
+            self._remember(torch.arange(len(totals)), started.beams.words, started.beams.nll)
+
+    def _read_first(self) -> None:
+        """The NLL of every token, and the state before the first blank of all."""
+        method, model, sentences = self.method, self.method.model, self.sentences
+        has_blanks = self.templates.blanks.any(dim=1)  # (batch)
+        self.begin = int(self.first_blank[has_blanks].min()) if has_blanks.any() else 0
+        before = sentences.ids[:, : self.begin]  # (batch, begin)
+        outputs = None
+        if self.begin:
+            inputs = sentences.shifted(model.first_token)  # (batch, longest)
+            outputs, self.begin_state = model.run(self.start_state, inputs[:, : self.begin])  # (batch, begin, size)
+        self.steps = self.steps + self.first_blank
+        # Where the first round takes the gradient of the same sentences, their NLL comes with it.
+        is_due = has_blanks & (method.propose.takes_gradient and not method.settings.refills)  # (batch)
+        others, due = (~is_due).nonzero().squeeze(1), is_due.nonzero().squeeze(1)
+        self.nll = self.vectors.new_zeros(len(is_due), sentences.ids.shape[1] + 1)
+        if len(others):
+            own = self.templates.select(others)
+            self.nll[others] = token_nll(model, own.context, Padded(sentences.ids[others], own.target.lengths))
+            self.steps[others] += own.target.lengths + 1
+        if len(due):
+            if outputs is not None:
+                nll = model.nll(outputs[due].flatten(0, 1), before[due].flatten()).per_token
+                self.nll[due, : self.begin] = nll.view(len(due), self.begin).to(self.nll)
+            self._take_gradients(due)
 
     def refill_all(self, active: Tensor) -> Tensor:
         """Refill all blanks of the active sentences at once; returns (active) which of them changed."""
