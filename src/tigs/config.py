@@ -141,7 +141,8 @@ class MethodConfig:
     refill_width: int = allowed(10, minimum=1)
     """Hypotheses of these beams, for every blank of the longest run of blanks."""
     gradient: str = allowed("word", choices=("word", "mean"))
-    """Where refills and first-order proposals take it: at the current words, or its mean with that at the words to expect."""
+    """Where refills of a fill and first-order proposals take it: at the current words, or its mean with that at the words to
+    expect."""
     proposal: str = allowed("nearest", choices=PROPOSALS)
     """Which words the P-step tries; `nearest` to the vector after the O-step is the paper's."""
     n_candidates: float = allowed(0.01, above=0.0, maximum=1e9)
@@ -172,7 +173,7 @@ class MethodConfig:
 
     @property
     def lasting_margin_decay(self) -> float:
-        """What is further behind than it could make good may still be among the n best."""
+        """`margin_decay`, or 1 where several fills are asked for: what has fallen behind may still be among the n best."""
         return self.margin_decay if self.n_best == 1 else 1.0
 
 

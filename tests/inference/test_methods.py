@@ -81,6 +81,7 @@ def test_without_blanks_the_sentence_comes_back_scored(world, method):
     [
         *((name, method, {}) for name in ("poetry", "markov") for method in FILLERS),
         *(("markov", "tigs", {"proposal": proposal}) for proposal in PROPOSALS[1:]),
+        *((name, "tigs-plus", {"start": "greedy", "refills": 2}) for name in ("poetry", "markov")),
     ],
 )
 def test_neighbours_in_a_batch_change_nothing(worlds, name, method, options):
@@ -123,7 +124,8 @@ def test_nothing_is_left_behind_in_the_models(worlds, method):
     before = {name: {k: v.clone() for k, v in network.state_dict().items()} for name, network in world.networks.items()}
     templates = together(world.cases(4, seed=6))
     contents = [tensor.clone() for padded in templates[1:] for tensor in padded]
-    world.infiller(method, **FEW).fill(templates)
+    for options in ({}, {"start": "greedy", "refills": 2}):
+        world.infiller(method, **FEW | options).fill(templates)
     assert all(torch.equal(*pair) for pair in zip(contents, (t for p in templates[1:] for t in p), strict=True))
     for name, network in world.networks.items():
         after = network.state_dict()
@@ -185,15 +187,16 @@ def test_without_rounds_the_start_is_the_answer(world, method):
 
 
 @fillers
+@pytest.mark.parametrize("options", [{}, {"refills": 2}])
 @torch.inference_mode()
-def test_inference_mode_around_it_does_no_harm(worlds, method):
+def test_inference_mode_around_it_does_no_harm(worlds, method, options):
     world = worlds("poetry")
     cases = world.cases(3, seed=9)
     with torch.inference_mode(False):
-        expected = world.fill(method, cases, **FEW)
+        expected = world.fill(method, cases, **FEW | options)
     templates = together(cases)
     assert templates.target.ids.is_inference()
-    assert world.infiller(method, **FEW).fill(templates) == expected
+    assert world.infiller(method, **FEW | options).fill(templates) == expected
 
 
 def test_the_template_method_leaves_blanks(world):

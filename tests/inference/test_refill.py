@@ -85,10 +85,10 @@ def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_t
         assert beams.words[row, best[row], : len(case.template)].tolist() == case.filled(fill)
 
 
-@given(SEEDS, with_blanks(5), st.integers(1, 4))
+@given(SEEDS, with_blanks(5), st.integers(1, 4), st.sampled_from([0.0, math.nan]))
 @settings(max_examples=20)
-def test_without_a_gradient_it_is_the_plain_beam(seed, cases, per_blank):
-    model = Misleading(seed, scale=0.0)
+def test_without_a_gradient_or_with_one_that_is_no_number_it_is_the_plain_beam(seed, cases, per_blank, scale):
+    model = Misleading(seed, scale=scale)
     found = refilled(model, cases, some_fills(cases, seed), per_blank=per_blank)
     assert all(torch.equal(*pair) for pair in zip(found, beam(model, cases, per_blank=per_blank), strict=True))
 

@@ -44,22 +44,34 @@ def test_greedy_takes_the_likeliest_word_at_each_blank(worlds):
     assert torch.equal(found.words[mask], expected.ids[mask])
 
 
-def test_a_refill_follows_the_gradient_at_the_words_to_expect(world):
+@pytest.mark.parametrize(("n_best", "margin_decay"), [(1, 0.9), (2, 1.0)])
+def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, margin_decay):
     cases = world.cases(12)
     templates, network = together(cases), world.networks["forward"]
-    found = started(world, templates, start="refill", refill_width=2, margin=5.0, margin_decay=0.9)
+    found = started(world, templates, start="refill", refill_width=2, margin=5.0, margin_decay=0.9, n_best=n_best)
     forbidden = forbidden_words(world.n_tokens, allow_unk=False)
     with search_mode():
         state = network.start(templates.context)
         gradient = expected_gradient(network, state, templates, forbidden=forbidden)
         beams = refill(
-            network, state, templates, gradient, per_blank=2, margin=5.0, margin_decay=0.9, forbidden=forbidden
+            network, state, templates, gradient, per_blank=2, margin=5.0, margin_decay=margin_decay, forbidden=forbidden
         )
     assert torch.equal(found.words, beams.words[:, 0])
     assert found.beams is not None
     assert torch.equal(found.beams.nll, beams.nll)
-    # Every token and `</s>` once with gradients.
-    assert torch.equal(found.steps - beams.steps, 3 * (templates.target.lengths + 1))
+    # Every token and `</s>` once, from the first blank on with gradients.
+    first_blanks = torch.tensor([case.template.index(BLANK_ID) for case in cases])
+    assert torch.equal(found.steps - beams.steps, 3 * (templates.target.lengths + 1) - 2 * first_blanks)
+
+
+def test_what_a_refill_has_found_may_be_among_the_n_best(world):
+    cases = world.cases(8)
+    options = {"start": "refill", "refill_width": 2, "margin": 5.0, "n_best": 3}
+    beams = started(world, together(cases), **options).beams
+    for row, result in enumerate(world.fill("tigs-plus", cases, max_rounds=0, **options)):
+        found = [nll for nll in beams.nll[row].tolist() if nll < float("inf")]
+        assert [other.nll for other in result.alternatives] == pytest.approx(sorted(found)[:3], abs=1e-4)
+        assert together(cases).fills(beams.words[:, 0])[row] == result.fill
 
 
 def test_random_words_depend_on_seed_and_id_alone(world):

@@ -15,7 +15,9 @@ from tigs.config import PROPOSALS, MethodConfig, ModelConfig
 from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID
 from tigs.inference.interfaces import JoinableState
 from tigs.inference.reference import reference_tigs, token_nll
-from tigs.inference.tigs import TOLERANCE
+from tigs.inference.start import make_start
+from tigs.inference.tigs import TOLERANCE, Tigs
+from tigs.inference.words import forbidden_words
 from tigs.models.build import build_model
 
 from .markov import N_TOKENS, WORDS, Markov, MarkovState, random_markov, table_of
@@ -231,6 +233,18 @@ def test_sentences_that_cannot_part_are_filled_the_same(proposal, margin):
     assert models[0].n_visits < models[1].n_visits
 
 
+def test_sentences_that_cannot_part_start_from_the_same_refill():
+    cases, transitions = markov_world(2).cases(20), random_markov(2).transitions
+    forbidden = forbidden_words(N_TOKENS, allow_unk=False)
+    method = MethodConfig(start="refill", proposal="first-order-prefix", n_candidates=3)
+
+    def fill(model):
+        start = make_start(method, model, forbidden=forbidden, seed=0)
+        return Tigs(model, start, method, forbidden=forbidden).fill(together(cases))
+
+    assert fill(InStep(transitions)) == fill(Counted(transitions))
+
+
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_an_impossible_sentence_is_left_behind(n_best):
     model = Markov(table_of({WORDS[0]: {WORDS[2]: 0.0}}))
@@ -278,16 +292,27 @@ def test_no_word_is_read_twice_in_the_same_sentence():
     assert [after - before for before, after in itertools.pairwise(steps)] == [1 + gradient] * 2
 
 
-@pytest.mark.parametrize(("proposal", "gradient"), [("nearest", 3 * 3), ("first-order", 3 * 4), ("prefix", 0)])
-def test_model_steps_of_one_visit(proposal, gradient):
+@pytest.mark.parametrize(
+    ("proposal", "where", "gradient"),
+    [
+        ("nearest", "word", 3 * 3),
+        ("first-order", "word", 3 * 4),
+        ("first-order-prefix", "mean", 2 * 3 * 4),
+        ("prefix", "word", 0),
+    ],
+)
+def test_model_steps_of_one_visit(proposal, where, gradient):
     """One blank in the middle of five words, five candidates besides the current one, none of which can be dropped."""
     case = Case("", [], [WORDS[0], WORDS[1], BLANK_ID, WORDS[2], WORDS[3]])
-    options = {"proposal": proposal, "n_candidates": 6, "max_rounds": 1, "n_best": 50}
-    (result,) = tigs_from(uniform(), [case], [(WORDS[0],)], **options)
+    options = {"proposal": proposal, "gradient": where, "n_candidates": 6, "n_best": 50}
+    (result,) = tigs_from(uniform(), [case], [(WORDS[0],)], max_rounds=1, **options)
     # A gradient of the whole sentence comes with its NLL.
-    to_score_the_start, prefix = 0 if proposal == "first-order" else 6, 3
+    to_score_the_start, prefix = 0 if proposal.startswith("first-order") else 6, 3
     assert result.model_steps == to_score_the_start + prefix + gradient + 5 * 3
     assert len(result.alternatives) == 6
+    # Without a round no gradient is taken.
+    (started,) = tigs_from(uniform(), [case], [(WORDS[0],)], max_rounds=0, **options)
+    assert started.model_steps == 6 + case.template.index(BLANK_ID)
 
 
 @pytest.mark.parametrize("step_size", [1e20, 1e38, 1e300])

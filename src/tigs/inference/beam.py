@@ -264,7 +264,8 @@ class BeamSearch:
             best = table.amax(dim=1)  # (sentences, vocabulary)
             word = (best if guide is None else best + guide).topk(n_chosen, dim=1).indices  # (sentences, chosen)
             return table.gather(2, word[:, None].expand(-1, table.shape[1], -1)).argmax(dim=1), word
-        table = table if guide is None else table + guide[:, None]
+        if guide is not None:
+            table += guide[:, None]
         index = table.flatten(1).topk(n_chosen, dim=1).indices  # (sentences, chosen)
         return index // table.shape[2], index % table.shape[2]
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from tigs.inference.interfaces import JoinableState, SequenceModel
+
+
+class Stop(NamedTuple):
+    """Some sentences, each read up to a word that is to be visited."""
+
+    rows: Tensor
+    """(visited) which of those that the front began with"""
+    places: Tensor
+    """(visited)"""
+    state: Any
+    outputs: Tensor
+    """(visited, size) what predicts the word there"""
 
 
 class Front:
@@ -28,6 +41,31 @@ class Front:
     def keep(self, rows: Tensor) -> None:
         """Go on with chosen sentences only."""
         self.outputs, self.state, self.places = self.outputs[rows], self.state.select(rows), self.places[rows]
+
+    def stops(self, words: Callable[[Tensor], Tensor], due: Callable[[Tensor], Tensor]) -> Iterator[Stop]:
+        """Go through all sentences from left to right; whoever has nothing more to visit is read no further.
+
+        Args:
+            words: (chosen, longest) of chosen rows, as they are now.
+            due: (chosen, longest) the places of chosen rows that are to be visited, as far as is known now.
+        """
+        going = torch.arange(len(self.places), device=self.places.device)  # (going) the rows that are still read
+        last = torch.full_like(self.places, -1)  # (rows) the place of each that was visited last
+        while True:
+            waiting = due(going)  # (going, longest)
+            waiting = waiting & (torch.arange(waiting.shape[1], device=last.device) > last[going, None])
+            still = waiting.any(dim=1).nonzero().squeeze(1)  # (still) into going
+            if not len(still):
+                return
+            if len(still) < len(going):
+                going, waiting = going[still], waiting[still]
+                self.keep(still)
+            places = waiting.int().argmax(dim=1)  # (going) the next of each
+            self.read_on(words(going), places if self.may_part else places.amin().expand_as(places))
+            here = (places == self.places).nonzero().squeeze(1)  # (visited) into going
+            state = self.state if len(here) == len(going) else self.state.select(here)
+            last[going[here]] = places[here]
+            yield Stop(going[here], places[here], state, self.outputs[here])
 
     def read_on(self, words: Tensor, places: Tensor) -> None:
         """Read words (rows, longest) of each sentence up to those at `places` (rows), none of which lies behind."""

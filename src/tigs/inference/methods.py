@@ -30,7 +30,7 @@ class Parts(NamedTuple):
 
     @property
     def start(self) -> Start:
-        """The forward model's fill, the same for every method that goes round."""
+        """What the settings say, of the forward model; the same words for every method with the same settings."""
         return make_start(self.settings, self.networks["forward"], forbidden=self.forbidden, seed=self.seed)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from tigs.inference.interfaces import SequenceModel
 
 # Rows leave when this share of those that are read is left: to leave one by one would cost more than reading them on.
-_SPARED = 0.75
+SPARED = 0.75
 
 
 def read_ragged(model: SequenceModel, state: Any, inputs: Tensor, lengths: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def _pieces(lengths: list[int]) -> list[tuple[int, int]]:
     pieces, n_rows = [], len(lengths)
     while n_rows:
         # The place where enough of them have ended.
-        n_left = int(_SPARED * n_rows)
+        n_left = int(SPARED * n_rows)
         end = lengths[n_left]
         pieces.append((end, n_rows))
         n_rows = sum(length > end for length in lengths[:n_rows])

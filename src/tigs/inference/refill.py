@@ -1,11 +1,12 @@
 """Refill all blanks of a sentence at once, by a beam that looks at the words to come.
 
-A plain beam knows nothing of what stands behind a blank. Here the sentence is already filled, and the gradient of the *known*
-words' NLL with respect to each input says, to first order, what another word would do to all known words behind it. (The
-words in other blanks do not count: they will be chosen anew.) A hypothesis is chosen by what it has paid and this estimate for
-its newest word; what it pays later is then its own. So whole runs of blanks are filled together with what follows them, where
-one-word moves get stuck and a plain beam is blind. Of hypotheses that fill a blank with the same word only the best goes on:
-what follows depends on that word more than on those before it, and the width is left for words that differ.
+A plain beam knows nothing of what stands behind a blank. Here the sentence has been read once, with some fill or with what the
+model expects in its blanks (`expected.py`), and the gradient of the *known* words' NLL with respect to each input says, to first
+order, what a word would do to all known words behind it. (The words in other blanks do not count: they will be chosen anew.) A
+hypothesis is chosen by what it has paid and this estimate for its newest word; what it pays later is then its own. So whole runs
+of blanks are filled together with what follows them, where one-word moves get stuck and a plain beam is blind. Of hypotheses that
+fill a blank with the same word only the best goes on: what follows depends on that word more than on those before it, and the
+width is left for words that differ.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def refill(
         model: the searched model.
         state: before the first token, one row per sentence.
         templates: what is refilled.
-        gradient: (batch, longest, size) of the known words' NLL with respect to each word's vector, in the sentence as it is now.
+        gradient: (batch, longest, size) of the known words' NLL with respect to what was read in each blank.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
         margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
         margin_decay: what is left of the margin after each known word since the last blank.
@@ -43,8 +44,9 @@ def refill(
     """
 
     def gain(rows: Tensor, position: int) -> Tensor:
-        # What the current word itself stands for is the same for all hypotheses of a sentence and chooses nothing.
-        return -(gradient[rows, position] @ model.word_vectors.t())  # (rows, vocabulary)
+        # What was read there is the same for all hypotheses of a sentence and chooses nothing. What is no number says nothing.
+        slope = gradient[rows, position].nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)  # (rows, size)
+        return -(slope @ model.word_vectors.t())  # (rows, vocabulary)
 
     widths = per_blank * longest_runs(templates.blanks).clamp(min=1)  # (batch)
     return beam_search(

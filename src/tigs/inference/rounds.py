@@ -32,14 +32,23 @@ def go_round(visit: Callable[[Tensor], Tensor], blanks: Tensor, *, max_rounds: i
         active = active[unchanged[active] < patience]
 
 
+def n_best_of(seen: Seen, n_best: int) -> Seen:
+    """The best of them, best first."""
+    return dict(sorted(seen.items(), key=lambda item: item[1])[:n_best])
+
+
+def nth_best(seen: Seen, n_best: int) -> float:
+    """What the last of the n best costs; inf if there are fewer."""
+    return sorted(seen.values())[n_best - 1] if len(seen) >= n_best else float("inf")
+
+
 def best_seen(
     seen: Sequence[Seen], traces: Sequence[Sequence[float]], steps: Tensor, *, n_best: int
 ) -> list[FillResult]:
     """The best fill of every sentence and the next ones as alternatives; `traces` start before the first round."""
     results = []
     for fills, trace, n_steps in zip(seen, traces, steps.tolist(), strict=True):
-        best = sorted(fills.items(), key=lambda item: item[1])[:n_best]
-        alternatives = tuple(Alternative(fill, nll) for fill, nll in best)
+        alternatives = tuple(Alternative(fill, nll) for fill, nll in n_best_of(fills, n_best).items())
         results.append(
             FillResult(
                 alternatives[0].fill,

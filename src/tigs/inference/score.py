@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tigs.data.batch import Padded
+from tigs.inference.expected import expected_vectors
 from tigs.inference.gradient import gradients, input_gradient
 from tigs.inference.interfaces import SequenceModel
 from tigs.inference.ragged import read_ragged
@@ -75,9 +76,7 @@ def mean_gradients(
     blanks, lengths = blanks[:, begin:], sentences.lengths + 1 - begin
     vectors = model.word_vectors[inputs]  # (batch, rest + 1, size)
     outputs, nll, at_words = _read(model, state, vectors, lengths, targets, mask)
-    log_probabilities = model.log_probabilities(outputs[:, :-1][blanks])  # (blanks, vocabulary)
-    probabilities = log_probabilities.masked_fill(forbidden, float("-inf")).softmax(dim=1)
-    vectors[:, 1:][blanks] = probabilities @ model.word_vectors
+    vectors[:, 1:][blanks] = expected_vectors(model, outputs[:, :-1][blanks], forbidden=forbidden)
     _, _, at_expected = _read(model, state, vectors, lengths, targets, mask)
     return F.pad(nll, (begin, 0)), F.pad((at_words + at_expected) / 2, (0, 0, begin, 0))
 

@@ -1,4 +1,4 @@
-"""What methods that go round start from. All of them are given the same start (paper, section 5.2)."""
+"""What methods that go round start from. The paper's are given the same start (section 5.2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Started(NamedTuple):
     steps: Tensor
     """(batch) tokens read to find them"""
     beams: Beams | None = None
-    """All that was found, where a beam has found them."""
+    """All that a refill has found, best first."""
 
 
 Start = Callable[[Templates], Started]
@@ -44,7 +44,7 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             forbidden=forbidden,
             score_known=settings.score_known,
         )
-        return Started(beams.words[:, 0], beams.steps, beams)
+        return Started(beams.words[:, 0], beams.steps)
 
     def refilled(templates: Templates) -> Started:
         state = model.start(templates.context)
@@ -58,7 +58,8 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             margin_decay=settings.lasting_margin_decay,
             forbidden=forbidden,
         )
-        steps = beams.steps + GRADIENT_STEPS * (templates.target.lengths + 1)  # (batch)
+        before = templates.blanks.int().argmax(dim=1)  # (batch) words that no gradient is taken of
+        steps = beams.steps + before + GRADIENT_STEPS * (templates.target.lengths + 1 - before)  # (batch)
         return Started(beams.words[:, 0], steps, beams)
 
     def random(templates: Templates) -> Started:

@@ -29,7 +29,7 @@ from tigs.inference.p_step import Scored, Suffix, from_place, limits_within, sco
 from tigs.inference.proposals import Proposer, Visit
 from tigs.inference.ragged import read_ragged
 from tigs.inference.refill import refill
-from tigs.inference.rounds import Seen, best_seen, go_round
+from tigs.inference.rounds import Seen, best_seen, go_round, n_best_of, nth_best
 from tigs.inference.score import mean_gradients, token_nll, word_gradients
 from tigs.inference.start import Start
 
@@ -124,17 +124,20 @@ class _Search:
             outputs, self.begin_state = model.run(self.start_state, inputs[:, : self.begin])  # (batch, begin, size)
         self.steps = self.steps + self.first_blank
         # Where the first round takes the gradient of the same sentences, their NLL comes with it.
-        is_due = has_blanks & (method.propose.takes_gradient and not method.settings.refills)  # (batch)
+        begins = method.propose.takes_gradient and not method.settings.refills and method.settings.max_rounds > 0
+        is_due = has_blanks & begins  # (batch)
         others, due = (~is_due).nonzero().squeeze(1), is_due.nonzero().squeeze(1)
-        self.nll = self.vectors.new_zeros(len(is_due), sentences.ids.shape[1] + 1)
+        precise = torch.promote_types(self.vectors.dtype, torch.float32)
+        self.nll = self.vectors.new_zeros(len(is_due), sentences.ids.shape[1] + 1, dtype=precise)
         if len(others):
             own = self.templates.select(others)
-            self.nll[others] = token_nll(model, own.context, Padded(sentences.ids[others], own.target.lengths))
+            nll = token_nll(model, own.context, Padded(sentences.ids[others], own.target.lengths))
+            self.nll[others] = nll.to(precise)
             self.steps[others] += own.target.lengths + 1
         if len(due):
             if outputs is not None:
                 nll = model.nll(outputs[due].flatten(0, 1), before[due].flatten()).per_token
-                self.nll[due, : self.begin] = nll.view(len(due), self.begin).to(self.nll)
+                self.nll[due, : self.begin] = nll.view(len(due), self.begin).to(precise)
             self._take_gradients(due)
 
     def refill_all(self, active: Tensor) -> Tensor:
@@ -176,24 +179,12 @@ class _Search:
         words = self.sentences.ids
         last_read = words[active, self.begin - 1] if self.begin else torch.full_like(active, model.first_token)
         front = Front(model, self.begin_state.select(active), last_read, self.begin)
-        going = torch.arange(len(active), device=active.device)  # (going) into active: what `front` reads
-        columns = torch.arange(blanks.shape[1], device=active.device)
-        while True:
-            # A word that changes sends the search to all blanks of its sentence again, to those behind it in this round.
-            waiting = blanks[going] & ~self.settled[active[going]] & (columns > last_visited[going, None])
-            still = waiting.any(dim=1).nonzero().squeeze(1)  # (still) into going
-            if not len(still):
-                break
-            if len(still) < len(going):
-                going, waiting = going[still], waiting[still]
-                front.keep(still)
-            places = waiting.int().argmax(dim=1)  # (going) the next blank of each
-            front.read_on(words[active[going]], places if front.may_part else places.amin().expand_as(places))
-            here = (places == front.places).nonzero().squeeze(1)  # (visited) into going
-            visited = going[here]
-            state = front.state if len(here) == len(going) else front.state.select(here)
-            changed[visited] |= self._visit(active[visited], places[here], state, front.outputs[here])
-            last_visited[visited] = places[here]
+        # A word that changes sends the search to all blanks of its sentence again, to those behind it in this round.
+        for stop in front.stops(
+            words=lambda rows: words[active[rows]], due=lambda rows: blanks[rows] & ~self.settled[active[rows]]
+        ):
+            changed[stop.rows] |= self._visit(active[stop.rows], stop.places, stop.state, stop.outputs)
+            last_visited[stop.rows] = stop.places
         # What was read for its neighbours' sake is not counted.
         self.steps[active] += (last_visited + 1 - self.first_blank[active]).clamp(min=0)
         self._trace(active)
@@ -204,12 +195,12 @@ class _Search:
             self.traces[row].append(float(self.nll[row].sum()))
 
     def _take_gradients(self, rows: Tensor) -> None:
-        """Read sentences whose words have changed once more: their NLL, and what it would gain from every word's vector."""
+        """Read sentences whose words have changed since the last time: their NLL, and its gradient at every word's vector."""
         rows = rows[self.stale[rows]]
         if not len(rows):
             return
         nll, self.gradient[rows] = self._gradients(rows)
-        self.nll[rows, self.begin :] = nll[:, self.begin :]
+        self.nll[rows, self.begin :] = nll[:, self.begin :].to(self.nll)
         self.stale[rows] = False
 
     def _gradients(self, rows: Tensor, counted: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -297,11 +288,7 @@ class _Search:
         n_best = self.method.settings.n_best
         if n_best == 1:
             return total - TOLERANCE
-        worst = [
-            sorted(seen.values())[n_best - 1] if len(seen) >= n_best else float("inf")
-            for seen in (self.seen[row] for row in rows.tolist())
-        ]
-        return self.nll.new_tensor(worst) - before
+        return self.nll.new_tensor([nth_best(self.seen[row], n_best) for row in rows.tolist()]) - before
 
     def _keep_best(
         self, rows: Tensor, places: Tensor, candidates: Tensor, own_nll: Tensor, scored: Scored, total: Tensor
@@ -330,11 +317,10 @@ class _Search:
     def _remember(self, rows: Tensor, sentences: Tensor, nll: Tensor) -> None:
         """Of whole sentences (rows, several, longest) with their NLL (rows, several), those that may be among the n best."""
         for place, row in enumerate(rows.tolist()):
-            blanks = self.templates.blanks[row]
-            for number in nll[place].isfinite().nonzero().squeeze(1).tolist():
-                self.seen[row][tuple(sentences[place, number, blanks].tolist())] = float(nll[place, number])
-            best = sorted(self.seen[row].items(), key=lambda item: item[1])
-            self.seen[row] = dict(best[: self.method.settings.n_best])
+            possible = nll[place].isfinite()  # (several)
+            fills = sentences[place, possible][:, self.templates.blanks[row]].tolist()
+            found = dict(zip(map(tuple, fills), nll[place, possible].tolist(), strict=True))
+            self.seen[row] = n_best_of(self.seen[row] | found, self.method.settings.n_best)
 
     def results(self) -> list[FillResult]:
         """One answer per sentence."""
