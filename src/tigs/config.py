@@ -153,8 +153,9 @@ class MethodConfig:
     """A candidate is dropped when its NLL so far is this many nats above the current word's, a hypothesis of a refill when it is
     so far above the best one's; inf drops only what cannot win."""
     margin_decay: float = allowed(1.0, above=0.0, maximum=1.0)
-    """What is left of the margin after each word that is read behind the blank, or behind the last blank in a refill; 1 where
-    more than one fill is asked for."""
+    """What is left of the margin after each word that is read behind the blank; 1 where more than one fill is asked for."""
+    refill_margin_decay: float = allowed(1.0, above=0.0, maximum=1.0)
+    """The same for hypotheses of a refill, after each known word since the last blank."""
     optimiser: str = allowed("nesterov", choices=("nesterov", "sgd", "adam"))
     step_size: float = allowed(10.0, above=0.0)
     """alpha of the O-step."""
@@ -175,6 +176,11 @@ class MethodConfig:
     def lasting_margin_decay(self) -> float:
         """`margin_decay`, or 1 where several fills are asked for: what has fallen behind may still be among the n best."""
         return self.margin_decay if self.n_best == 1 else 1.0
+
+    @property
+    def lasting_refill_margin_decay(self) -> float:
+        """`refill_margin_decay`, or 1 as above."""
+        return self.refill_margin_decay if self.n_best == 1 else 1.0
 
 
 @dataclass

@@ -48,7 +48,7 @@ def test_greedy_takes_the_likeliest_word_at_each_blank(worlds):
 def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, margin_decay):
     cases = world.cases(12)
     templates, network = together(cases), world.networks["forward"]
-    found = started(world, templates, start="refill", refill_width=2, margin=5.0, margin_decay=0.9, n_best=n_best)
+    found = started(world, templates, start="refill", refill_width=2, margin=5.0, refill_margin_decay=0.9, n_best=n_best)
     forbidden = forbidden_words(world.n_tokens, allow_unk=False)
     with search_mode():
         state = network.start(templates.context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ class Started(NamedTuple):
     """(batch, longest)"""
     steps: Tensor
     """(batch) tokens read to find them"""
+    state: Any = None
+    """of the forward model before `<s>`, where it was needed; TIGS goes on with it"""
     beams: Beams | None = None
     """All that a refill has found, best first."""
 
@@ -36,15 +38,16 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
 
     def beam(templates: Templates) -> Started:
         width = 1 if settings.start == "greedy" else settings.beam_width
+        state = model.start(templates.context)
         beams = beam_search(
             model,
-            model.start(templates.context),
+            state,
             templates,
             width=width,
             forbidden=forbidden,
             score_known=settings.score_known,
         )
-        return Started(beams.words[:, 0], beams.steps)
+        return Started(beams.words[:, 0], beams.steps, state)
 
     def refilled(templates: Templates) -> Started:
         state = model.start(templates.context)
@@ -55,12 +58,12 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             expected_gradient(model, state, templates, forbidden=forbidden),
             per_blank=settings.refill_width,
             margin=settings.margin,
-            margin_decay=settings.lasting_margin_decay,
+            margin_decay=settings.lasting_refill_margin_decay,
             forbidden=forbidden,
         )
         before = templates.blanks.int().argmax(dim=1)  # (batch) words that no gradient is taken of
         steps = beams.steps + before + GRADIENT_STEPS * (templates.target.lengths + 1 - before)  # (batch)
-        return Started(beams.words[:, 0], steps, beams)
+        return Started(beams.words[:, 0], steps, state, beams)
 
     def random(templates: Templates) -> Started:
         allowed = (~forbidden).nonzero().squeeze(1)  # (words)

@@ -44,7 +44,6 @@ class Tigs:
         self.model, self.start, self.settings, self.forbidden = model, start, settings, forbidden
         self.propose = Proposer(settings, model.word_vectors, forbidden=forbidden)
         self.budget = TokenBudget()
-        self.margin_decay = settings.lasting_margin_decay
 
     def fill(self, templates: Templates) -> list[FillResult]:
         """Rounds until no sentence changes any more, or T of them."""
@@ -102,7 +101,8 @@ class _Search:
         self.stale = torch.ones_like(target.lengths, dtype=torch.bool)
         self.settled = torch.zeros_like(target.ids, dtype=torch.bool)
         self.tried = self.settled.new_zeros(*target.ids.shape, len(self.method.forbidden))
-        self.start_state = self.begin_state = model.start(self.templates.context)
+        self.start_state = model.start(self.templates.context) if started.state is None else started.state
+        self.begin_state = self.start_state
         self.first_blank = self.templates.blanks.int().argmax(dim=1)
         self._read_first()
         totals = self.nll.sum(dim=1).tolist()
@@ -152,7 +152,7 @@ class _Search:
             gradient,
             per_blank=method.settings.refill_width,
             margin=method.settings.margin,
-            margin_decay=method.margin_decay,
+            margin_decay=method.settings.lasting_refill_margin_decay,
             forbidden=method.forbidden,
         )
         self.steps[active] += beams.steps
@@ -238,8 +238,7 @@ class _Search:
         self.tried[rows[:, None], places[:, None], candidates] = tried | ~hopeless
         incumbent = from_place(self.nll[rows], places, 1 + suffix.targets.shape[1])  # (rows, longest + 2)
         total = incumbent.sum(dim=1)  # (rows) from the blank on
-        is_before = torch.arange(self.nll.shape[1], device=rows.device) < places[:, None]  # (rows, longest + 1)
-        before = self.nll[rows].where(is_before, 0.0).sum(dim=1)  # (rows)
+        before = self.nll[rows].sum(dim=1) - total  # (rows)
         settings = method.settings
         scored = score_candidates(
             method.model,
@@ -247,7 +246,9 @@ class _Search:
             candidates,
             own_nll,
             suffix,
-            limits=limits_within(incumbent, self._bound(rows, before, total), settings.margin, method.margin_decay),
+            limits=limits_within(
+                incumbent, self._bound(rows, before, total), settings.margin, settings.lasting_margin_decay
+            ),
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
             only_best=settings.n_best == 1,
