@@ -250,6 +250,7 @@ def test_a_value_of_the_wrong_type_says_which_field_and_what_it_must_be(word, mu
         ("method.margin=.nan", "above 0"),
         ("method.margin_decay=0", "above 0"),
         ("method.margin_decay=1.5", "at most 1"),
+        ("method.refill_margin_decay=1.5", "at most 1"),
         ("method.refills=-1", "at least 0"),
         ("method.refill_width=0", "at least 1"),
         ("method.proposal=nearst", "'nearest'"),

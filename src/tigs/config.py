@@ -138,7 +138,7 @@ class MethodConfig:
     expect, or random words."""
     refills: int = allowed(0, minimum=0)
     """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient at its words."""
-    refill_width: int = allowed(10, minimum=1)
+    refill_width: int = allowed(8, minimum=1)
     """Hypotheses of these beams, for every blank of the longest run of blanks."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills of a fill and first-order proposals take it: at the current words, or its mean with that at the words to

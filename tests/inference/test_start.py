@@ -74,6 +74,15 @@ def test_what_a_refill_has_found_may_be_among_the_n_best(world):
         assert together(cases).fills(beams.words[:, 0])[row] == result.fill
 
 
+@pytest.mark.parametrize("start", ["beam", "greedy", "refill", "random"])
+def test_a_search_reads_the_context_once(world, monkeypatch, start):
+    network, contexts = world.networks["forward"], []
+    begin = network.start
+    monkeypatch.setattr(network, "start", lambda context: contexts.append(context) or begin(context))
+    world.fill("tigs-plus", world.cases(4), start=start)
+    assert len(contexts) == 1
+
+
 def test_random_words_depend_on_seed_and_id_alone(world):
     cases = world.cases(10, ratios=(0.75,))
     fills = together(cases).fills(started(world, together(cases), start="random").words)

@@ -28,6 +28,7 @@ SEEDS = st.integers(0, 10**6)
     n_candidates=st.integers(1, 6),
     margin=st.sampled_from([math.inf, 3.0, 0.5]),
     margin_decay=st.sampled_from([1.0, 0.5]),
+    refill_margin_decay=st.sampled_from([1.0, 0.5]),
     reach=st.sampled_from([math.inf, 2.0, 0.0]),
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),
@@ -159,15 +160,39 @@ def test_a_margin_drops_who_falls_behind_though_it_would_have_won(beyond, word):
     assert result.fill == (word,)
 
 
-@pytest.mark.parametrize("options", [{"proposal": "all"}, {"refills": 1, "refill_width": 2, "max_rounds": 0}])
-def test_a_margin_that_shrinks_saves_steps_unless_several_fills_are_asked_for(options):
+def test_a_start_that_cannot_be_is_left_for_the_n_best():
+    model, case = late_winner()[0], Case("", [], [BLANK_ID, BLANK_ID, KNOWN])
+    model.transitions[:, CURRENT, KNOWN] = 0.0
+    (result,) = tigs_from(model, [case], [(OTHER, CURRENT)], proposal="all", n_best=4)
+    assert result.trace[0] == math.inf
+    possible = {fill: nll for nll, fill in by_nll(model, case) if nll < math.inf}
+    assert [other.nll for other in result.alternatives] == pytest.approx(
+        [possible[other.fill] for other in result.alternatives]
+    )
+    assert len(result.alternatives) == 4
+
+
+MOVES = {"proposal": "all"}
+REFILL = {"refills": 1, "refill_width": 2, "max_rounds": 0}
+
+
+@pytest.mark.parametrize(
+    ("setting", "options", "saves"),
+    [
+        ("margin_decay", MOVES, True),
+        ("margin_decay", REFILL, False),
+        ("refill_margin_decay", MOVES, False),
+        ("refill_margin_decay", REFILL, True),
+    ],
+)
+def test_a_margin_that_shrinks_saves_its_own_steps_unless_several_fills_are_asked_for(setting, options, saves):
     model, case = random_markov(3), Case("", [], [BLANK_ID, *WORDS[:3]])
     steps = {}
     for n_best, decay in itertools.product((1, 2), (1.0, 0.1)):
-        settings = {**options, "margin": 2.0, "margin_decay": decay, "n_best": n_best}
+        settings = {**options, "margin": 2.0, setting: decay, "n_best": n_best}
         (result,) = tigs_from(model, [case], [WORDS[:1]], **settings)
         steps[n_best, decay] = result.model_steps
-    assert steps[1, 0.1] < steps[1, 1.0]
+    assert (steps[1, 0.1] < steps[1, 1.0]) == saves
     assert steps[2, 0.1] == steps[2, 1.0]
 
 
@@ -276,7 +301,7 @@ def test_rounds_go_on_from_a_refill_as_from_any_other_start(worlds, proposal):
     world = worlds("aprc")
     cases = world.cases(12, longest=10)
     options = {"proposal": proposal, "n_candidates": 40, "margin": 3.0, "max_rounds": 3, "patience": 1}
-    options |= {"margin_decay": 0.9}
+    options |= {"margin_decay": 0.9, "refill_margin_decay": 0.8}
     refill = {"start": "random", "refills": 1, "refill_width": 1}
     refilled = world.fill("tigs", cases, **{**options, **refill, "max_rounds": 0})
     starts = [result.fill for result in refilled]

@@ -238,7 +238,9 @@ class _Search:
         self.tried[rows[:, None], places[:, None], candidates] = tried | ~hopeless
         incumbent = from_place(self.nll[rows], places, 1 + suffix.targets.shape[1])  # (rows, longest + 2)
         total = incumbent.sum(dim=1)  # (rows) from the blank on
-        before = self.nll[rows].sum(dim=1) - total  # (rows)
+        # Not the whole less the rest: both may be infinite.
+        is_before = torch.arange(self.nll.shape[1], device=rows.device) < places[:, None]  # (rows, longest + 1)
+        before = self.nll[rows].where(is_before, 0.0).sum(dim=1)  # (rows)
         settings = method.settings
         scored = score_candidates(
             method.model,
