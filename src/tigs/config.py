@@ -173,14 +173,17 @@ class MethodConfig:
     """Blanks of unknown length: how many combinations of lengths may be tried."""
 
     @property
-    def lasting_margin_decay(self) -> float:
+    def effective_margin_decay(self) -> float:
         """`margin_decay`, or 1 where several fills are asked for: what has fallen behind may still be among the n best."""
-        return self.margin_decay if self.n_best == 1 else 1.0
+        return self._unless_several(self.margin_decay)
 
     @property
-    def lasting_refill_margin_decay(self) -> float:
-        """`refill_margin_decay`, or 1 as above."""
-        return self.refill_margin_decay if self.n_best == 1 else 1.0
+    def effective_refill_margin_decay(self) -> float:
+        """`refill_margin_decay`, or 1 for the same reason."""
+        return self._unless_several(self.refill_margin_decay)
+
+    def _unless_several(self, decay: float) -> float:
+        return decay if self.n_best == 1 else 1.0
 
 
 @dataclass

@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from tigs.composition import compose
-from tigs.config import MethodConfig
+from tigs.config import TASKS, MethodConfig
 from tigs.data.prepare import prepare
 from tigs.data.special import BLANK_ID, SPECIAL_TOKENS, UNK_ID
 from tigs.errors import InferenceError
 from tigs.inference.benchmark import (
     BATCH_SIZE,
+    CHECK_MARGIN,
+    CHECK_MARGIN_DECAY,
     VARIANTS,
     Limits,
     Runner,
@@ -30,6 +32,15 @@ from tigs.inference.methods import models_of
 from tigs.inference.words import forbidden_words
 
 WORD, OTHER = len(SPECIAL_TOKENS), len(SPECIAL_TOKENS) + 1
+
+
+@pytest.mark.parametrize("method", ["tigs", "tigs-plus"])
+@pytest.mark.parametrize("profile", ["small", "cpu", "paper"])
+@pytest.mark.parametrize("task", TASKS)
+def test_the_coordinate_optimum_is_checked_within_more_than_any_search_tries(task, profile, method):
+    shipped = compose([f"task={task}", f"profile={profile}", f"method={method}"]).method
+    assert shipped.margin < CHECK_MARGIN
+    assert shipped.margin_decay <= CHECK_MARGIN_DECAY
 
 
 @dataclass

@@ -44,18 +44,23 @@ def test_greedy_takes_the_likeliest_word_at_each_blank(worlds):
     assert torch.equal(found.words[mask], expected.ids[mask])
 
 
-@pytest.mark.parametrize(("n_best", "margin_decay"), [(1, 0.9), (2, 1.0)])
-def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, margin_decay):
+@pytest.mark.parametrize(("n_best", "decay"), [(1, 0.5), (2, 1.0)])
+def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, decay):
     cases = world.cases(12)
     templates, network = together(cases), world.networks["forward"]
-    found = started(world, templates, start="refill", refill_width=2, margin=5.0, refill_margin_decay=0.9, n_best=n_best)
+    options = {"margin": 2.0, "margin_decay": 0.9, "refill_margin_decay": 0.5, "n_best": n_best}
+    found = started(world, templates, start="refill", refill_width=2, **options)
     forbidden = forbidden_words(world.n_tokens, allow_unk=False)
     with search_mode():
         state = network.start(templates.context)
         gradient = expected_gradient(network, state, templates, forbidden=forbidden)
-        beams = refill(
-            network, state, templates, gradient, per_blank=2, margin=5.0, margin_decay=margin_decay, forbidden=forbidden
+        beams, others = (
+            refill(
+                network, state, templates, gradient, per_blank=2, margin=2.0, margin_decay=decay, forbidden=forbidden
+            )
+            for decay in (decay, 0.9)
         )
+    assert beams.steps.sum() != others.steps.sum()
     assert torch.equal(found.words, beams.words[:, 0])
     assert found.beams is not None
     assert torch.equal(found.beams.nll, beams.nll)
@@ -75,11 +80,12 @@ def test_what_a_refill_has_found_may_be_among_the_n_best(world):
 
 
 @pytest.mark.parametrize("start", ["beam", "greedy", "refill", "random"])
-def test_a_search_reads_the_context_once(world, monkeypatch, start):
+@pytest.mark.parametrize("options", [{}, {"proposal": "nearest"}, {"refills": 1}, {"max_rounds": 0}])
+def test_a_search_reads_the_context_once(world, monkeypatch, start, options):
     network, contexts = world.networks["forward"], []
     begin = network.start
     monkeypatch.setattr(network, "start", lambda context: contexts.append(context) or begin(context))
-    world.fill("tigs-plus", world.cases(4), start=start)
+    world.fill("tigs-plus", world.cases(4), start=start, **options)
     assert len(contexts) == 1
 
 

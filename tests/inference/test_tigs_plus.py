@@ -160,18 +160,6 @@ def test_a_margin_drops_who_falls_behind_though_it_would_have_won(beyond, word):
     assert result.fill == (word,)
 
 
-def test_a_start_that_cannot_be_is_left_for_the_n_best():
-    model, case = late_winner()[0], Case("", [], [BLANK_ID, BLANK_ID, KNOWN])
-    model.transitions[:, CURRENT, KNOWN] = 0.0
-    (result,) = tigs_from(model, [case], [(OTHER, CURRENT)], proposal="all", n_best=4)
-    assert result.trace[0] == math.inf
-    possible = {fill: nll for nll, fill in by_nll(model, case) if nll < math.inf}
-    assert [other.nll for other in result.alternatives] == pytest.approx(
-        [possible[other.fill] for other in result.alternatives]
-    )
-    assert len(result.alternatives) == 4
-
-
 MOVES = {"proposal": "all"}
 REFILL = {"refills": 1, "refill_width": 2, "max_rounds": 0}
 
@@ -192,7 +180,7 @@ def test_a_margin_that_shrinks_saves_its_own_steps_unless_several_fills_are_aske
         settings = {**options, "margin": 2.0, setting: decay, "n_best": n_best}
         (result,) = tigs_from(model, [case], [WORDS[:1]], **settings)
         steps[n_best, decay] = result.model_steps
-    assert (steps[1, 0.1] < steps[1, 1.0]) == saves
+    assert steps[1, 0.1] < steps[1, 1.0] if saves else steps[1, 0.1] == steps[1, 1.0]
     assert steps[2, 0.1] == steps[2, 1.0]
 
 

@@ -254,8 +254,8 @@ def _fill(infiller: Infiller, model: SequenceModel, batch: Templates, record: _R
 # A word is not read on when it has fallen so many nats behind the one it would replace: trying every word to the end takes
 # seconds for each sentence. A fill that passes may thus, rarely, still be improvable.
 CHECK_MARGIN = 12.0
-# What is left of them after each word behind it: wider, at every place, than what any winner on real sentences has needed.
-CHECK_MARGIN_DECAY = 0.9
+# What is left of them after each word behind it: wider, at every place, than the margins of the searches that are checked.
+CHECK_MARGIN_DECAY = 0.95
 
 
 class _Check:

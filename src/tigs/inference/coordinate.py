@@ -13,7 +13,7 @@ from tigs.inference.budget import TokenBudget
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import SequenceModel, Templates
 from tigs.inference.p_step import Suffix, limits_within, score_candidates
-from tigs.inference.score import token_nll
+from tigs.inference.score import token_nll_from
 from tigs.inference.tigs import TOLERANCE
 
 
@@ -43,11 +43,10 @@ def at_coordinate_optimum(
     with search_mode():
         templates = own_copy(templates)
         sentences = whole_sentences(templates, fills)
-        nll = token_nll(model, templates.context, sentences)  # (batch, longest + 1)
+        state = model.start(templates.context)
+        nll = token_nll_from(model, state, sentences)  # (batch, longest + 1)
         optimal = torch.ones_like(sentences.lengths, dtype=torch.bool)  # (batch)
-        outputs, state = model.step(
-            model.start(templates.context), torch.full_like(sentences.lengths, model.first_token)
-        )
+        outputs, state = model.step(state, torch.full_like(sentences.lengths, model.first_token))
         for position in range(sentences.ids.shape[1]):
             rows = (templates.blanks[:, position] & optimal).nonzero().squeeze(1)  # (rows) into batch
             if len(rows):

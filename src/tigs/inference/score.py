@@ -18,8 +18,14 @@ from tigs.inference.ragged import read_ragged
 @torch.no_grad()
 def token_nll(model: SequenceModel, context: Padded, sentences: Padded) -> Tensor:
     """NLL (batch, longest + 1) of each token and of `</s>`; 0 behind it."""
+    return token_nll_from(model, model.start(context), sentences)
+
+
+@torch.no_grad()
+def token_nll_from(model: SequenceModel, state: Any, sentences: Padded) -> Tensor:
+    """The same where the context has been read: the state before `<s>`, one row per sentence."""
     inputs, targets, mask = sentences.bracketed()  # each (batch, longest + 1)
-    outputs = read_ragged(model, model.start(context), inputs, mask.sum(dim=1))  # (batch, longest + 1, size)
+    outputs = read_ragged(model, state, inputs, mask.sum(dim=1))  # (batch, longest + 1, size)
     per_token = torch.zeros(mask.shape, dtype=outputs.dtype, device=outputs.device)
     per_token[mask] = model.nll(outputs[mask], targets[mask]).per_token
     return per_token

@@ -25,7 +25,8 @@ class Started(NamedTuple):
     steps: Tensor
     """(batch) tokens read to find them"""
     state: Any = None
-    """of the forward model before `<s>`, where it was needed; TIGS goes on with it"""
+    """before `<s>`, one row per template, of the model given to `make_start`, where it was needed; TIGS, which searches that
+    model, goes on with it"""
     beams: Beams | None = None
     """All that a refill has found, best first."""
 
@@ -47,7 +48,7 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             forbidden=forbidden,
             score_known=settings.score_known,
         )
-        return Started(beams.words[:, 0], beams.steps, state)
+        return Started(beams.words[:, 0], beams.steps, state=state)
 
     def refilled(templates: Templates) -> Started:
         state = model.start(templates.context)
@@ -58,12 +59,12 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             expected_gradient(model, state, templates, forbidden=forbidden),
             per_blank=settings.refill_width,
             margin=settings.margin,
-            margin_decay=settings.lasting_refill_margin_decay,
+            margin_decay=settings.effective_refill_margin_decay,
             forbidden=forbidden,
         )
         before = templates.blanks.int().argmax(dim=1)  # (batch) words that no gradient is taken of
         steps = beams.steps + before + GRADIENT_STEPS * (templates.target.lengths + 1 - before)  # (batch)
-        return Started(beams.words[:, 0], steps, state, beams)
+        return Started(beams.words[:, 0], steps, state=state, beams=beams)
 
     def random(templates: Templates) -> Started:
         allowed = (~forbidden).nonzero().squeeze(1)  # (words)

@@ -30,7 +30,7 @@ from tigs.inference.proposals import Proposer, Visit
 from tigs.inference.ragged import read_ragged
 from tigs.inference.refill import refill
 from tigs.inference.rounds import Seen, best_seen, go_round, n_best_of, nth_best
-from tigs.inference.score import mean_gradients, token_nll, word_gradients
+from tigs.inference.score import mean_gradients, token_nll_from, word_gradients
 from tigs.inference.start import Start
 
 # A word replaces another only if the sentence gains more than rounding could: in nats over the whole sentence.
@@ -130,10 +130,9 @@ class _Search:
         precise = torch.promote_types(self.vectors.dtype, torch.float32)
         self.nll = self.vectors.new_zeros(len(is_due), sentences.ids.shape[1] + 1, dtype=precise)
         if len(others):
-            own = self.templates.select(others)
-            nll = token_nll(model, own.context, Padded(sentences.ids[others], own.target.lengths))
-            self.nll[others] = nll.to(precise)
-            self.steps[others] += own.target.lengths + 1
+            own = Padded(sentences.ids[others], sentences.lengths[others])
+            self.nll[others] = token_nll_from(model, self.start_state.select(others), own).to(precise)
+            self.steps[others] += own.lengths + 1
         if len(due):
             if outputs is not None:
                 nll = model.nll(outputs[due].flatten(0, 1), before[due].flatten()).per_token
@@ -152,7 +151,7 @@ class _Search:
             gradient,
             per_blank=method.settings.refill_width,
             margin=method.settings.margin,
-            margin_decay=method.settings.lasting_refill_margin_decay,
+            margin_decay=method.settings.effective_refill_margin_decay,
             forbidden=method.forbidden,
         )
         self.steps[active] += beams.steps
@@ -249,7 +248,7 @@ class _Search:
             own_nll,
             suffix,
             limits=limits_within(
-                incumbent, self._bound(rows, before, total), settings.margin, settings.lasting_margin_decay
+                incumbent, self._bound(rows, before, total), settings.margin, settings.effective_margin_decay
             ),
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
