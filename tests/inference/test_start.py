@@ -54,13 +54,14 @@ def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, dec
     with search_mode():
         state = network.start(templates.context)
         gradient = expected_gradient(network, state, templates, forbidden=forbidden)
-        beams, others = (
-            refill(
-                network, state, templates, gradient, per_blank=2, margin=2.0, margin_decay=decay, forbidden=forbidden
+        by_decay = {
+            each: refill(
+                network, state, templates, gradient, per_blank=2, margin=2.0, margin_decay=each, forbidden=forbidden
             )
-            for decay in (decay, 0.9)
-        )
-    assert beams.steps.sum() != others.steps.sum()
+            for each in (0.5, 1.0)
+        }
+    beams = by_decay[decay]
+    assert by_decay[0.5].steps.sum() < by_decay[1.0].steps.sum()
     assert torch.equal(found.words, beams.words[:, 0])
     assert found.beams is not None
     assert torch.equal(found.beams.nll, beams.nll)
