@@ -439,7 +439,7 @@ def test_a_folder_that_cannot_be_written_is_named(words, tmp_path):
         predict(config)
 
 
-@pytest.mark.parametrize("method", ["tigs", "tigs-plus"])
+@pytest.mark.parametrize("method", [pytest.param("tigs", marks=pytest.mark.slow), "tigs-plus"])
 def test_peak_memory_does_not_grow_with_the_number_of_sentences(words, tmp_path, method):
     """Of test sets of two and of ten sentences, two at a time."""
     own = words(f"method={method}", "eval.batch_size=2")
