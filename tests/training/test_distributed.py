@@ -23,7 +23,7 @@ def _run(*command):
     return finished
 
 
-@pytest.mark.parametrize("task", ["poetry", pytest.param("dialog", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("task", [pytest.param("poetry", marks=pytest.mark.slow), "dialog"])
 def test_the_averaged_gradient_equals_that_of_one_process(tiny_words, tmp_path, task):
     script = Path(__file__).parent / "ddp_gradient.py"
     # Dialogues differ in length, so that the two halves of a batch hold different numbers of tokens.

@@ -35,7 +35,7 @@ def _weights(folder):
     return {name: torch.load(folder / f"{name}.ckpt", weights_only=True)["state_dict"] for name in ("best", "last")}
 
 
-@pytest.mark.parametrize("name", ["forward", pytest.param("mask-seq2seq", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param("forward", marks=pytest.mark.slow), "mask-seq2seq"])
 def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tiny_words, tmp_path, name):
     words = [*tiny_words, f"model={name}", "trainer.max_epochs=6", "trainer.batch_size=16", "model.dropout=0.3"]
     calm, rough = [*words, f"output_dir={tmp_path / 'calm'}"], [*words, f"output_dir={tmp_path / 'rough'}"]
