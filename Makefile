@@ -17,7 +17,7 @@ MORE = $(WHERE) $(if $(DEVICES),trainer.devices=$(DEVICES)) $(if $(NODES),traine
 	$(if $(STRATEGY),trainer.strategy=$(STRATEGY)) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo data train eval sweep table claims report dashboard bench test test-slow lint types format lock clean
+.PHONY: help install demo data train eval sweep table claims rerun report dashboard bench test test-slow lint types format lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ table: $(STAMP)  ## the paper's table with our figures beside the paper's; TASK=
 
 claims: $(STAMP)  ## what the paper says of its results, held against our figures
 	@$(BIN)/tigs claims profile=$(PROFILE) $(ARGS)
+
+rerun: $(STAMP)  ## one file of figures again, from training to comparison: FIGURES=results/cpu/poetry/cpu/metrics/tigs/random-25.json
+	@$(BIN)/tigs rerun $(FIGURES) $(MORE)
 
 report: $(STAMP)  ## all tables, pictures and examples as one HTML page
 	@$(BIN)/tigs report $(ARGS)

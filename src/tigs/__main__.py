@@ -45,7 +45,10 @@ def _bench_options(parser: argparse.ArgumentParser) -> None:
         "--coordinate-templates", type=int, default=200, metavar="N", help="on which every word is tried (200)"
     )
     parser.add_argument(
-        "--exact", type=int, default=0, metavar="N", help="sentences with 1, 2 and 3 blanks to prove the optimum of"
+        "--exact", type=int, default=0, metavar="N", help="sentences with few blanks to prove the optimum of"
+    )
+    parser.add_argument(
+        "--exact-blanks", default="1,2,3", metavar="NUMBERS", help="of the sentences of --exact (1,2,3)"
     )
     parser.add_argument(
         "--exact-steps", type=int, default=200_000, metavar="N", help="after which a proof is given up (200000)"
@@ -61,6 +64,12 @@ def _sweep_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--templates", type=int, default=100, metavar="N", help="validation sentences per cell (100)")
     parser.add_argument("--cells", default="", metavar="NAMES", help="as random-25,middle-50; all if not given")
     parser.add_argument("--name", metavar="NAME", help="of the file of results; the methods' names if not given")
+
+
+def _rerun_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "figures", metavar="FILE", help="figures of a method on a test set, as results/cpu/.../tigs/random-25.json"
+    )
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +106,7 @@ COMMANDS = {
     "infill": Command("fill the gaps of one sentence", "infill", _infill_options),
     "table": Command("the paper's table with our figures beside the paper's", "table", own_words=("task=all",)),
     "claims": Command("what the paper says of its results, held against our figures", "claims", _claims_options),
+    "rerun": Command("make one file of figures again: train, fill, compare", "rerun", _rerun_options),
     "report": Command("every figure, picture and example as one HTML page", "report", _report_options),
     "dashboard": Command("make a W&B workspace that compares the methods", "dashboard"),
     "bench": Command("measure speed, as ratios side by side in one run", "bench", _bench_options, json_to_file=True),

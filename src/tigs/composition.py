@@ -8,6 +8,7 @@ The checks themselves are in `validation.py`. Nothing here imports torch: `tigs 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from omegaconf import OmegaConf
 
 from tigs.config import Config
 from tigs.errors import ConfigError
-from tigs.validation import Origin, check_keys, check_ranges, dotted_fields, is_text, merge_values, parse_yaml
+from tigs.validation import Origin, check_keys, check_ranges, dotted_fields, flatten, is_text, merge_values, parse_yaml
 
 # The words `task=poetry`, `model=forward`, `profile=cpu` and `method=tigs` each choose a file of that folder.
 GROUPS = ("task", "model", "profile", "method")
@@ -56,6 +57,15 @@ def compose(words: Sequence[str] = ()) -> Config:
     check_ranges(config)
     _check_contradictions(config)
     return config
+
+
+def own_words(config: Config) -> dict[str, str]:
+    """Key -> value: what `compose` must be told to make this configuration, besides its task, model, profile and method."""
+    names = {"task": config.task.name, "model": config.model.name, "method": config.method.name}
+    chosen = [f"profile={config.profile}", *(f"{group}={name}" for group, name in names.items())]
+    usual, now = (flatten(to_plain(settings)) for settings in (compose(chosen), config))
+    changed = {key: value for key, value in now.items() if value != usual[key]}
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in changed.items()}
 
 
 def save(config: Config, path: Path) -> None:

@@ -112,6 +112,30 @@ def test_an_interrupted_run_leaves_the_cells_that_are_done(tigs, words, tmp_path
     assert [cell["cell"] for cell in json.loads(path.read_text())["cells"]] == ["random-25"]
 
 
+def test_optima_are_proven_for_the_numbers_of_blanks_that_were_asked_for(tigs, words, tmp_path, monkeypatch):
+    from tigs.commands import bench_search
+
+    whole, path = bench_search.measure_gaps, tmp_path / "out.json"
+
+    def measure_gaps(*arguments, n_blanks, **further):
+        if n_blanks == 2:
+            raise KeyboardInterrupt  # what is known by then has been written
+        return whole(*arguments, n_blanks=n_blanks, **further)
+
+    options = ["--cells", "random-25", "--templates", "1", "--coordinate-templates", "0", "--json", path]
+    options += ["--exact", "3", "--exact-steps", "20000", "--exact-blanks"]
+    made = words("forward")
+    ran = tigs("bench", "search", *made, *options, "1")
+    assert ran.code == 0, ran.err
+    gaps = json.loads(path.read_text())["gaps"]
+    assert {(gap["n_blanks"], gap["n"], gap["n_proven"]) for gap in gaps} == {(1, 3, 3)}
+    assert {"tigs-plus", "exact", "beam-200"} <= {gap["variant"] for gap in gaps}
+    assert "optimum proven" in ran.out
+    monkeypatch.setattr(bench_search, "measure_gaps", measure_gaps)
+    assert tigs("bench", "search", *made, *options, "1,2").code == 130
+    assert json.loads(path.read_text())["gaps"] == gaps
+
+
 # Which models
 
 
@@ -145,6 +169,7 @@ def test_without_a_model_the_command_that_makes_it_is_named(tigs, words):
         (["--templates", "0"], "--templates 0 is not allowed. It must be at least 1"),
         (["--templates-slow", "-3"], "--templates-slow -3 is not allowed. It must be at least 1"),
         (["--coordinate-templates", "-1"], "--coordinate-templates -1 is not allowed. It must be at least 0"),
+        (["--exact-blanks", "1,4"], "--exact-blanks 1,4 is not allowed. Choose from: 1, 2, 3, as --exact-blanks 1,2"),
         (["method=tigs"], "Leave method=... out"),
         (["method.n_candidates=5000"], "method.n_candidates=5000 is more than the"),
     ],

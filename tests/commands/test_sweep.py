@@ -50,6 +50,11 @@ def test_a_sweep_from_end_to_end(tigs, trained_words, tmp_path):
     step_size = rows[best][0].split("=")[1]
     assert f"by the evaluator: method=tigs {fixed} method.step_size={step_size} method.n_candid" in ran.out
     assert f"results: {tmp_path / 'runs/poetry/small/sweeps/tigs.json'}" in ran.out
+    table = tmp_path / "runs/poetry/small/sweeps/tigs.md"
+    assert f"table: {table}" in ran.out
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.read_text().splitlines()]
+    assert [" ".join(line).replace("\\", "").removeprefix("* ").split() for line in cells[4:8]] == rows
+    assert cells[3] == [":--", *["--:"] * (len(cells[2]) - 1)]
 
     again = tigs("sweep", *made)
     assert again.out == ran.out

@@ -49,7 +49,7 @@ _PREFERRED_PROFILE = "cpu"
 
 def run_search(config: Config, options: argparse.Namespace) -> None:
     """Cell by cell; the file is whole after each of them."""
-    limits = _limits(options)
+    limits, n_blanks = _limits(options), _n_blanks(options.exact_blanks)
     words = _words(config, options.settings)
     config = compose(words)
     require_models(config, [VARIANTS[0].method])  # before data is prepared, or even downloaded
@@ -78,9 +78,11 @@ def run_search(config: Config, options: argparse.Namespace) -> None:
     if options.exact:
         sentences = [one for one in _sentences(test_sets[0], prepared) if len(one.words) >= max(N_BLANKS)]
         sentences = sentences[: options.exact]
-        gaps = measure_gaps(runners, networks[FORWARD], sentences, max_steps=options.exact_steps)
-        document["gaps"] = [asdict(gap) for gap in gaps]
-        _write(document, options)
+        gaps: list[Gap] = []
+        for number in n_blanks:
+            gaps += measure_gaps(runners, networks[FORWARD], sentences, n_blanks=number, max_steps=options.exact_steps)
+            document["gaps"] = [asdict(gap) for gap in gaps]
+            _write(document, options)
         if options.json is not True:
             _print_gaps(gaps)
     if options.growth:
@@ -109,6 +111,17 @@ def _limits(options: argparse.Namespace) -> Limits:
         if value < least:
             raise ConfigError(f"--{name} {value} is not allowed", remedy=f"It must be at least {least}")
     return Limits(options.templates, min(options.templates_slow, options.templates), options.coordinate_templates)
+
+
+def _n_blanks(text: str) -> list[int]:
+    """Numbers of blanks with which optima are to be proven."""
+    known = {str(number): number for number in N_BLANKS}
+    try:
+        return [known[word] for word in text.split(",")]
+    except KeyError as error:
+        raise ConfigError(
+            f"--exact-blanks {text} is not allowed", remedy=f"Choose from: {', '.join(known)}, as --exact-blanks 1,2"
+        ) from error
 
 
 def _words(config: Config, settings: Sequence[str]) -> list[str]:

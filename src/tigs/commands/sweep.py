@@ -12,6 +12,8 @@ from tigs.console import print_json, print_table, print_text, say
 from tigs.errors import ConfigError
 from tigs.inference.sweep_results import Row, best_rows, criterion, results_path
 from tigs.inference.sweep_settings import sweep_settings
+from tigs.report.render import plain_markdown
+from tigs.whole_file import write_text
 
 _CRITERIA = {"evaluator_nll": "NLL per token by the evaluator", "forward_nll": "NLL per token under the forward model"}
 _FORMATS = {"unk_share": ".1%", "model_steps": ",.0f"}
@@ -41,10 +43,16 @@ def run(config: Config, options: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         say("The same command goes on from the last finished cell")
         raise
+    title = f"{', '.join(methods)}, {_CRITERIA[criterion(rows)]}: {about}"
+    header, lines = _table(rows)
+    best = [f"* lowest mean of the cells, {_CRITERIA[criterion(rows)]}: {row.setting.words}" for row in best_rows(rows)]
+    table = path.with_suffix(".md")
+    write_text(table, plain_markdown(title, header, lines, [line.removeprefix("* ") for line in best]))
     if options.json:
         print_json(_document(base, rows, path))
-    else:
-        _print(rows, f"{', '.join(methods)}, {_CRITERIA[criterion(rows)]}: {about}", path)
+        return
+    print_table(title, header, lines)
+    print_text("\n".join([*best, f"results: {path}", f"table: {table}"]))
 
 
 def _file_name(name: str | None, methods: Sequence[str]) -> str:
@@ -54,7 +62,8 @@ def _file_name(name: str | None, methods: Sequence[str]) -> str:
     return name
 
 
-def _print(rows: Sequence[Row], title: str, path: Path) -> None:
+def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Header and lines; a star stands before the best of each method."""
     figure, best = criterion(rows), best_rows(rows)
     more = _further_columns(rows, figure)
     header = ["setting", *(result.subject.cell for result in rows[0].results), "mean", *more.values()]
@@ -67,10 +76,7 @@ def _print(rows: Sequence[Row], title: str, path: Path) -> None:
         ]
         for row in rows
     ]
-    print_table(title, header, lines)
-    for row in best:
-        print_text(f"* lowest mean of the cells, {_CRITERIA[figure]}: {row.setting.words}")
-    print_text(f"results: {path}")
+    return header, lines
 
 
 def _further_columns(rows: Sequence[Row], figure: str) -> dict[str, str]:

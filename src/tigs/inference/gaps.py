@@ -40,39 +40,38 @@ class Gap:
 
 
 def measure_gaps(
-    runners: Sequence[Runner], network: nn.Module, sentences: Sequence[Sentence], *, max_steps: int
+    runners: Sequence[Runner], network: nn.Module, sentences: Sequence[Sentence], *, n_blanks: int, max_steps: int
 ) -> list[Gap]:
-    """All variants on the sentences with one, two and three blanks at random places.
+    """All variants on the sentences with blanks at random places.
 
     Args:
         runners: those of `MEASURED` are measured.
         network: the forward model.
-        sentences: without blanks, of at least three words.
+        sentences: without blanks, of at least as many words as there are to be blanks.
+        n_blanks: of each sentence.
         max_steps: model steps after which the solver gives up a sentence.
     """
     model = cast(SequenceModel, network)
     own = sorted(
         (one for one in runners if one.variant.name in MEASURED), key=lambda one: MEASURED.index(one.variant.name)
     )
-    gaps = []
-    for n_blanks in N_BLANKS:
-        templates = make_templates(sentences, n_blanks=n_blanks)
-        fills = {one.variant.name: [result.fill for result in one.infiller.fill(templates)] for one in own}
-        nll = {
-            name: sentence_nll(model, templates.context, whole_sentences(templates, answers)).tolist()
-            for name, answers in fills.items()
-        }
-        optima: list[Optimum] = []
-        for row in track(range(len(sentences)), f"{n_blanks} blanks: proving optima"):
-            part = templates.part(row, row + 1)
-            # Not always the same search's: where its bound is loose nothing is proven, which would hide its misses.
-            _, best = min((nll[name][row], answers[row]) for name, answers in fills.items())
-            optima += solve(model, part, [best], forbidden=forbidden(network, own[0].settings), max_steps=max_steps)
-        proven = [row for row, best in enumerate(optima) if best.proven]
-        for name, own_nll in nll.items():
-            above = [value - best.nll for value, best in zip(own_nll, optima, strict=True)]
-            gaps.append(_gap(n_blanks, name, above, proven))
-    return gaps
+    templates = make_templates(sentences, n_blanks=n_blanks)
+    fills = {one.variant.name: [result.fill for result in one.infiller.fill(templates)] for one in own}
+    nll = {
+        name: sentence_nll(model, templates.context, whole_sentences(templates, answers)).tolist()
+        for name, answers in fills.items()
+    }
+    optima: list[Optimum] = []
+    for row in track(range(len(sentences)), f"{n_blanks} blanks: proving optima"):
+        part = templates.part(row, row + 1)
+        # Not always the same search's: where its bound is loose nothing is proven, which would hide its misses.
+        _, best = min((nll[name][row], answers[row]) for name, answers in fills.items())
+        optima += solve(model, part, [best], forbidden=forbidden(network, own[0].settings), max_steps=max_steps)
+    proven = [row for row, best in enumerate(optima) if best.proven]
+    return [
+        _gap(n_blanks, name, [value - best.nll for value, best in zip(own_nll, optima, strict=True)], proven)
+        for name, own_nll in nll.items()
+    ]
 
 
 def _gap(n_blanks: int, variant: str, above: Sequence[float], proven: Sequence[int]) -> Gap:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from tigs.composition import compose, to_plain
+from tigs.composition import own_words
 from tigs.config import MODELS, Config
 from tigs.data.prepare import PreparedData
 from tigs.data.test_sets import TestItem
@@ -19,7 +17,6 @@ from tigs.inference.module import FORWARD
 from tigs.models.decoder import compile_steps
 from tigs.training.checkpoint import NOT_OF_TRAINING, LoadedModel, load_model, require_fit, require_kind
 from tigs.training.fit import BEST, model_folder
-from tigs.validation import flatten
 
 
 def models_for(method: str) -> tuple[str, ...]:
@@ -101,13 +98,7 @@ def _require_lengths(model: LoadedModel, items: Sequence[TestItem], path: Path) 
 
 def _train_command(config: Config, model: str) -> str:
     """With every setting that is not the profile's own, so that it trains what is asked for here."""
-    chosen = [f"task={config.task.name}", f"profile={config.profile}", f"model={config.model.name}"]
-    usual, now = (flatten(to_plain(settings)) for settings in (compose(chosen), config))
-    changed = [key for key in now if now[key] != usual[key] and key.split(".")[0] not in NOT_OF_TRAINING]
-    words = [f"{key}={_text(now[key])}" for key in changed]
-    arguments = f' ARGS="{" ".join(map(shlex.quote, words))}"' if words else ""
+    own = {key: value for key, value in own_words(config).items() if key.split(".")[0] not in NOT_OF_TRAINING}
+    words = [shlex.quote(f"{key}={value}") for key, value in own.items()]
+    arguments = f' ARGS="{" ".join(words)}"' if words else ""
     return f"make train TASK={config.task.name} PROFILE={config.profile} MODEL={model}{arguments}"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 
 from tigs.report.methods import TASK_LABELS, label, set_label
 from tigs.report.tables import DIGITS, NOT_SIGNIFICANT, Cell, Table, missing_sentence
@@ -28,17 +29,20 @@ def to_markdown(table: Table) -> str:
     """A section with one table for each figure."""
     lines = [f"## {_markdown(table.caption)}", ""]
     for block in table.blocks:
-        header = ["", *(set_label(name) for name in table.sets)]
-        lines += [f"{block.title}; the paper's in brackets", "", _markdown_row(header)]
-        lines.append(_markdown_row([":--", *["--:"] * len(table.sets)]))
-        for method, cells in block.rows.items():
-            lines.append(_markdown_row([_markdown(label(method)), *map(_markdown_cell, cells)]))
-        lines.append("")
+        rows = [[_markdown(label(method)), *map(_markdown_cell, cells)] for method, cells in block.rows.items()]
+        lines += [f"{block.title}; the paper's in brackets", ""]
+        lines += [*_markdown_table(["", *(set_label(name) for name in table.sets)], rows), ""]
     lines += [f"- {_markdown(note)}" for note in table.notes]
     if table.missing:
         lines += ["", "Commands that fill the blank cells:", ""]
         lines += [f"- {_markdown(missing_sentence(one, table.sets))}: `{one.command}`" for one in table.missing]
     return "\n".join(lines) + "\n"
+
+
+def plain_markdown(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """A table of texts under its title, and a list below it."""
+    table = _markdown_table([*map(_markdown, header)], [[*map(_markdown, row)] for row in rows])
+    return "\n".join([_markdown(title), "", *table, "", *(f"- {_markdown(note)}" for note in notes)]) + "\n"
 
 
 def to_csv(table: Table) -> str:
@@ -81,6 +85,11 @@ def _flag(cell: Cell) -> str:
 def _markdown(text: str) -> str:
     """Text that stays text: nothing in it becomes markup or another column."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+
+
+def _markdown_table(header: list[str], rows: list[list[str]]) -> list[str]:
+    """The first column is text, the others are figures."""
+    return [_markdown_row(cells) for cells in (header, [":--", *["--:"] * (len(header) - 1)], *rows)]
 
 
 def _markdown_row(cells: list[str]) -> str:
