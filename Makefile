@@ -22,7 +22,7 @@ MORE = $(WHERE) $(if $(DEVICES),trainer.devices=$(DEVICES)) $(if $(NODES),traine
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  variables: TASK=dialog|poetry|aprc PROFILE=small|cpu|paper DATA=sample|download DATA_DIR=path MODEL=name"
-	@echo "             METHOD=name|all LIMIT=n DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\" BENCH=\"--option ...\""
+	@echo "             METHOD=name|all LIMIT=n DEVICES=n NODES=n STRATEGY=auto|ddp ARGS=\"key=value ...\" FIGURES=file BENCH=\"--option ...\""
 
 install: $(STAMP)  ## create or refresh .venv (the other targets do it by themselves)
 
@@ -48,14 +48,18 @@ eval: $(STAMP)  ## fill the test sets of TASK by METHOD, or by every method with
 sweep: $(STAMP)  ## try settings of METHOD on validation templates, as ARGS="method.step_size=3,10,30"
 	@$(BIN)/tigs sweep $(SETTINGS) method=$(METHOD)
 
-table: $(STAMP)  ## the paper's table with our figures beside the paper's; TASK=all for every task
-	@$(BIN)/tigs table task=$(TASK) profile=$(PROFILE) $(ARGS)
+# Figures of runs/, or where there are none of what was asked for, those that came with the project.
+ASKED_TASK = $(if $(filter-out file,$(origin TASK)),$(TASK))
+FIGURES_IN = $(if $(wildcard runs/$(or $(ASKED_TASK),*)/$(or $(1),*)/metrics),,$(if $(wildcard results/$(or $(1),cpu)),output_dir=results/$(or $(1),cpu)))
+table: $(STAMP)  ## the paper's table with our figures beside the paper's; TASK and PROFILE choose among them
+	@$(BIN)/tigs table $(ASKED) task=$(or $(ASKED_TASK),all) $(call FIGURES_IN,$(patsubst profile=%,%,$(ASKED))) $(ARGS)
 
 claims: $(STAMP)  ## what the paper says of its results, held against our figures
-	@$(BIN)/tigs claims profile=$(PROFILE) $(ARGS)
+	@$(BIN)/tigs claims profile=$(PROFILE) $(call FIGURES_IN,$(PROFILE)) $(ARGS)
 
-rerun: $(STAMP)  ## one file of figures again, from training to comparison: FIGURES=results/cpu/poetry/cpu/metrics/tigs/random-25.json
-	@$(BIN)/tigs rerun $(FIGURES) $(MORE)
+rerun: $(STAMP)  ## one file of FIGURES again, from training to comparison
+	@$(if $(FIGURES),,echo "make rerun FIGURES=results/cpu/poetry/cpu/metrics/tigs/random-25.json DATA_DIR=path"; exit 2)
+	@$(BIN)/tigs rerun "$(FIGURES)" $(MORE)
 
 report: $(STAMP)  ## all tables, pictures and examples as one HTML page
 	@$(BIN)/tigs report $(ARGS)

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tigs.composition import GROUPS, available, compose, experiments_folder, from_plain, save, to_plain
+from tigs.composition import GROUPS, available, compose, experiments_folder, from_plain, own_words, save, to_plain
 from tigs.config import METHODS, MODELS, PROPOSALS, TASKS
 from tigs.errors import ConfigError
 
@@ -363,3 +363,20 @@ def test_a_saved_config_is_the_config(tmp_path_factory, overrides):
 def test_plain_values_are_checked_like_any_other(values, problem):
     with pytest.raises(ConfigError, match=problem):
         from_plain(values, "old.ckpt")
+
+
+@pytest.mark.parametrize("chosen", [(), ("task=dialog", "profile=cpu", "model=mask-selfattn", "method=tigs-plus")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        {"data.dir": "a folder #1"},
+        {"method.margin": "inf", "method.step_size": "1e-05", "eval.limit": "7", "data.max_train_pairs": "null"},
+        {"test_sets.ratios": "[0.1, 0.25]", "test_sets.strategies": '["middle"]', "method.allow_unk": "true"},
+    ],
+)
+def test_a_configuration_is_made_again_from_its_own_words(chosen, words):
+    config = compose([*chosen, *(f"{key}={value}" for key, value in words.items())])
+    own = own_words(config)
+    assert compose([*chosen, *(f"{key}={value}" for key, value in own.items())]) == config
+    assert own.keys() <= words.keys() | {"data.source"}, "nothing that is the profile's own"

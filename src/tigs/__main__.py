@@ -48,7 +48,7 @@ def _bench_options(parser: argparse.ArgumentParser) -> None:
         "--exact", type=int, default=0, metavar="N", help="sentences with few blanks to prove the optimum of"
     )
     parser.add_argument(
-        "--exact-blanks", default="1,2,3", metavar="NUMBERS", help="of the sentences of --exact (1,2,3)"
+        "--exact-blanks", default="1,2,3", metavar="NUMBERS", help="numbers of blanks of --exact (1,2,3)"
     )
     parser.add_argument(
         "--exact-steps", type=int, default=200_000, metavar="N", help="after which a proof is given up (200000)"
@@ -78,7 +78,9 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 def _claims_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--with-unk", metavar="FOLDER", help="figures made with method.allow_unk=true, for the claim about <unk>"
+        "--with-unk",
+        metavar="FOLDER",
+        help="figures made with method.allow_unk=true, for the claim about <unk> (OUTPUT_DIR/with-unk, if it is there)",
     )
 
 

@@ -60,7 +60,10 @@ def compose(words: Sequence[str] = ()) -> Config:
 
 
 def own_words(config: Config) -> dict[str, str]:
-    """Key -> value: what `compose` must be told to make this configuration, besides its task, model, profile and method."""
+    """Key -> value: what `compose` must be told to make this configuration, besides its task, model, profile and method.
+
+    For another model of the same task it may not be enough: a value that is usual for this one may be unusual there.
+    """
     names = {"task": config.task.name, "model": config.model.name, "method": config.method.name}
     chosen = [f"profile={config.profile}", *(f"{group}={name}" for group, name in names.items())]
     usual, now = (flatten(to_plain(settings)) for settings in (compose(chosen), config))

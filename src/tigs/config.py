@@ -26,6 +26,17 @@ METHODS = (
 PROPOSALS = ("nearest", "first-order", "prefix", "first-order-prefix", "all")
 PRECISIONS = ("float32", "tf32", "bfloat16")
 STRATEGIES = ("random", "middle")
+# Keys that say where things lie and what they run on; no result depends on them but for rounding.
+PLACES = (
+    "output_dir",
+    "data.cache_dir",
+    "data.dir",
+    "data.source",
+    "trainer.accelerator",
+    "trainer.devices",
+    "trainer.nodes",
+    "trainer.strategy",
+)
 
 
 @dataclass

@@ -53,7 +53,10 @@ def test_a_sweep_from_end_to_end(tigs, trained_words, tmp_path):
     table = tmp_path / "runs/poetry/small/sweeps/tigs.md"
     assert f"table: {table}" in ran.out
     cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.read_text().splitlines()]
-    assert [" ".join(line).replace("\\", "").removeprefix("* ").split() for line in cells[4:8]] == rows
+    texts = [" ".join(line).replace("\\", "") for line in cells]
+    assert [text.removeprefix("* ").split() for text in texts[4:8]] == rows
+    assert [number for number, text in enumerate(texts[4:8]) if text.startswith("* ")] == [best]
+    assert f"* lowest mean of the cells, NLL per token by the evaluator: method=tigs {fixed}" in texts[9]
     assert cells[3] == [":--", *["--:"] * (len(cells[2]) - 1)]
 
     again = tigs("sweep", *made)

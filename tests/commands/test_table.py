@@ -163,15 +163,28 @@ def test_claims_say_what_is_missing(tigs, runs):
     assert "there are no figures of" in verdicts[0]
 
 
-def test_claims_about_unk_are_asked_of_their_own_folder(tigs, runs):
+def test_claims_about_unk_are_asked_of_their_own_folder(tigs, runs, tmp_path):
+    ran = tigs("claims", f"output_dir={runs}", "--with-unk", runs)
+    assert (ran.code, ran.out) == (2, "")
+    assert "made without <unk>" in ran.err
+    with_unk = tmp_path / "with-unk"
+    with synthetic.few_resamples():
+        synthetic.write_experiment(with_unk, "poetry", methods=FEW, n=8, words=["method.allow_unk=true"])
+        load_experiments(with_unk)
     claims, answered = (
         json.loads(tigs("claims", f"output_dir={runs}", *words, "--json").out)["claims"]
-        for words in ([], ["--with-unk", runs])
+        for words in ([], ["--with-unk", with_unk])
     )
     assert [one["statement"] for one in answered] == [one["statement"] for one in claims]
     assert claims[5]["summary"] == "no figures were made for it"
     assert answered[5]["summary"].startswith("there are no figures of ")
     assert answered[:5] == claims[:5]
+    beside = tmp_path / "runs"
+    shutil.copytree(runs, beside)
+    (beside / "with-unk").mkdir()
+    assert json.loads(tigs("claims", f"output_dir={beside}", "--json").out)["claims"] == claims
+    shutil.copytree(with_unk, beside / "with-unk", dirs_exist_ok=True)
+    assert json.loads(tigs("claims", f"output_dir={beside}", "--json").out)["claims"] == answered
 
 
 def test_claims_without_figures_name_the_command_that_makes_them(tigs, tmp_path):

@@ -76,6 +76,7 @@ def run_search(config: Config, options: argparse.Namespace) -> None:
         if options.json is not True:
             _print_cell(cell.name, figures)
     if options.exact:
+        # The same ones whatever numbers of blanks were asked for.
         sentences = [one for one in _sentences(test_sets[0], prepared) if len(one.words) >= max(N_BLANKS)]
         sentences = sentences[: options.exact]
         gaps: list[Gap] = []
@@ -117,7 +118,7 @@ def _n_blanks(text: str) -> list[int]:
     """Numbers of blanks with which optima are to be proven."""
     known = {str(number): number for number in N_BLANKS}
     try:
-        return [known[word] for word in text.split(",")]
+        return [known[word] for word in dict.fromkeys(text.split(","))]
     except KeyError as error:
         raise ConfigError(
             f"--exact-blanks {text} is not allowed", remedy=f"Choose from: {', '.join(known)}, as --exact-blanks 1,2"

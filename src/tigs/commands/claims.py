@@ -13,13 +13,16 @@ from tigs.report.claims import make_claims
 from tigs.report.experiment import Experiment, load_experiments
 from tigs.report.tables import eval_command
 
+# Where figures made with `method.allow_unk=true` are looked for, below the others.
+WITH_UNK = "with-unk"
 _VERDICTS = {True: "holds", False: "does not hold", None: "cannot be said"}
 
 
 def run(config: Config, options: argparse.Namespace) -> None:
     """All tasks of one profile."""
-    experiments = _load(Path(config.output_dir), config)
-    with_unk = _load(Path(options.with_unk), config) if options.with_unk else []
+    output_dir = Path(config.output_dir)
+    experiments = _load(output_dir, config)
+    with_unk = _load_with_unk(output_dir, config, options.with_unk)
     claims = make_claims(experiments, with_unk)
     if options.json:
         about = [experiment.about for experiment in experiments]
@@ -27,11 +30,32 @@ def run(config: Config, options: argparse.Namespace) -> None:
         return
     for experiment in experiments:
         print_text(experiment.about)
+    for experiment in with_unk:
+        print_text(f"with <unk> allowed: {experiment.about}")
     for claim in claims:
         print_text()
         print_text(f"{_VERDICTS[claim.holds]}: {claim.statement} ({claim.summary})")
         for cell in claim.against:
             print_text(f"  not {cell}")
+
+
+def _load_with_unk(output_dir: Path, config: Config, named: str | None) -> list[Experiment]:
+    """From the folder that was named, or from the usual one if there is something in it."""
+    folder = Path(named) if named else output_dir / WITH_UNK
+    experiments = load_experiments(folder, profile=config.profile)
+    without = [
+        metrics.path(folder)
+        for experiment in experiments
+        for metrics in experiment.metrics.values()
+        if not metrics.config["method"]["allow_unk"]
+    ]
+    if without or (named and not experiments):
+        problem = f"{without[0]}: made without <unk>" if without else f"{folder}: there are no figures"
+        raise EvaluationError(
+            problem,
+            remedy="Make all of the folder with method.allow_unk=true; it needs the models, or a link to them, too",
+        )
+    return experiments
 
 
 def _load(folder: Path, config: Config) -> list[Experiment]:

@@ -43,13 +43,13 @@ def run(config: Config, options: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         say("The same command goes on from the last finished cell")
         raise
-    title = f"{', '.join(methods)}, {_CRITERIA[criterion(rows)]}: {about}"
-    header, lines = _table(rows)
-    best = [f"* lowest mean of the cells, {_CRITERIA[criterion(rows)]}: {row.setting.words}" for row in best_rows(rows)]
-    table = path.with_suffix(".md")
-    write_text(table, plain_markdown(title, header, lines, [line.removeprefix("* ") for line in best]))
+    figure, (header, lines) = _CRITERIA[criterion(rows)], _table(rows)
+    title = f"{', '.join(methods)}, {figure}: {about}"
+    best = [f"* lowest mean of the cells, {figure}: {row.setting.words}" for row in best_rows(rows)]
+    table = path.with_suffix(".md")  # of this sweep; the results are those of every sweep of the name
+    write_text(table, plain_markdown(title, header, lines, best))
     if options.json:
-        print_json(_document(base, rows, path))
+        print_json(_document(base, rows, path) | {"table": str(table)})
         return
     print_table(title, header, lines)
     print_text("\n".join([*best, f"results: {path}", f"table: {table}"]))

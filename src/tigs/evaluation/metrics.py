@@ -189,7 +189,8 @@ def read_metrics(path: Path) -> Metrics:
     with _damage(path):
         values = _read(path)
         figures = {name: Figure(**figure) for name, figure in values.pop("figures").items()}
-        metrics = Metrics(**values | {"figures": figures, "trace": tuple(values["trace"])})
+        further = {"figures": figures, "trace": tuple(values["trace"]), "config": dict(values["config"])}
+        metrics = Metrics(**values | further)
     if metrics.path(Path()).parts != path.parts[-5:]:
         raise EvaluationError(
             f"{path}: it holds the figures of {metrics.path(Path())}", remedy="Put it where its content says"

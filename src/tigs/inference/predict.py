@@ -39,12 +39,12 @@ from tigs.training.fit import device_errors, quiet_lightning
 from tigs.training.resumable import plugins
 
 
-def predict(config: Config, *, cells: Sequence[str] = ()) -> list[Path]:
+def predict(config: Config, *, cell: str | None = None) -> list[Path]:
     """Fill the templates of every test set that are not filled yet.
 
     Args:
         config: everything that decides a fill.
-        cells: only the test sets of these names; all if there are none.
+        cell: the name of the one test set to fill; None means all.
 
     Returns:
         One file per test set, in the order of the test sets. A file may hold more templates than `eval.limit`, if an earlier
@@ -55,7 +55,7 @@ def predict(config: Config, *, cells: Sequence[str] = ()) -> list[Path]:
             lacks what the settings ask for. What was filled before stays, and the same command goes on from there.
     """
     prepared = prepare(config)
-    test_sets = [test_set for test_set in prepared.test_sets() if not cells or test_set.name in cells]
+    test_sets = [test_set for test_set in prepared.test_sets() if cell in (None, test_set.name)]
     wanted = [item for test_set in test_sets for item in test_set.items[: config.eval.limit]]
     models = load_models(config, prepared, wanted)
     networks = {name: model.network for name, model in models.items()}

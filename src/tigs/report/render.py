@@ -40,9 +40,9 @@ def to_markdown(table: Table) -> str:
 
 
 def plain_markdown(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
-    """A table of texts under its title, and a list below it."""
+    """A table of texts under its title, and lines below it."""
     table = _markdown_table([*map(_markdown, header)], [[*map(_markdown, row)] for row in rows])
-    return "\n".join([_markdown(title), "", *table, "", *(f"- {_markdown(note)}" for note in notes)]) + "\n"
+    return "\n".join([_markdown(title), "", *table, "", *(f"{_markdown(note)}  " for note in notes)]) + "\n"
 
 
 def to_csv(table: Table) -> str:

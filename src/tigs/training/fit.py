@@ -20,7 +20,7 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from tigs import tracking
 from tigs.composition import save, to_plain
-from tigs.config import Config
+from tigs.config import PLACES, Config
 from tigs.console import say
 from tigs.data.datamodule import FitDataModule
 from tigs.data.prepare import PreparedData
@@ -36,20 +36,7 @@ from tigs.validation import flatten
 BEST, LAST = "best", "last"
 _FINISHED = "finished.json"
 # What may differ between a training and its continuation: where it runs and what it is tested on, not what it learns.
-_FREE_SETTINGS = (
-    "output_dir",
-    "data.cache_dir",
-    "data.dir",
-    "data.source",
-    "test_sets.",
-    "method.",
-    "eval.",
-    "trainer.accelerator",
-    "trainer.devices",
-    "trainer.nodes",
-    "trainer.strategy",
-    "trainer.sample_fills",
-)
+_FREE_SETTINGS = (*PLACES, "test_sets.", "method.", "eval.", "trainer.sample_fills")
 
 
 @dataclass(frozen=True)

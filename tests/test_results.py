@@ -1,0 +1,74 @@
+"""The figures that come with the project: whole, honest about what made them, and without a word of the corpora."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tigs.config import METHODS, TASKS
+from tigs.report.claims import make_claims
+from tigs.report.experiment import load_experiments
+from tigs.report.paper import paper_sets
+from tigs.report.render import to_markdown
+from tigs.report.tables import make_table
+
+RESULTS = Path(__file__).parents[1] / "results"
+CPU = RESULTS / "cpu"
+MEASURED = [task for task in TASKS if (CPU / task).is_dir()]
+AT_LEAST = 500
+
+
+@pytest.fixture(scope="module")
+def experiments():
+    return {experiment.task: experiment for experiment in load_experiments(CPU)}
+
+
+def test_there_are_figures():
+    assert MEASURED
+
+
+@pytest.mark.parametrize("task", MEASURED)
+def test_no_cell_is_empty_and_the_table_is_that_of_the_figures(experiments, task):
+    experiment = experiments[task]
+    assert experiment.metrics.keys() == {(method, name) for method in METHODS for name in paper_sets()}
+    table = make_table(experiment)
+    assert not table.missing
+    assert all(cell.ours is not None for block in table.blocks for cells in block.rows.values() for cell in cells)
+    assert (CPU / task / "cpu" / "table.md").read_text(encoding="utf-8") == to_markdown(table)
+
+
+@pytest.mark.parametrize("task", MEASURED)
+def test_enough_sentences_and_an_evaluator_that_no_method_has_searched(experiments, task):
+    for metrics in experiments[task].metrics.values():
+        assert metrics.n >= AT_LEAST
+        assert re.fullmatch("[0-9a-f]{40}", metrics.git_revision), "made with code that can be looked at"
+        assert (metrics.evaluator is None) == (metrics.method == "template")
+        if metrics.evaluator is not None:
+            searched = {about["hash"] for about in metrics.checkpoints.values()}
+            assert searched
+            assert metrics.evaluator["hash"] not in searched
+            assert {"nll", "forward_nll"} <= metrics.figures.keys()
+
+
+def test_every_claim_can_be_answered(experiments):
+    """Of the tasks that were measured; the one about <unk> has a folder of its own."""
+    with_unk = load_experiments(CPU / "with-unk")
+    assert [experiment.task for experiment in with_unk] == MEASURED
+    claims = make_claims(list(experiments.values()), with_unk)
+    assert all(claim.holds is not None for claim in claims), [claim.summary for claim in claims]
+
+
+def test_no_sentence_of_a_corpus_is_among_them():
+    """Nothing that holds sentences, and in what is there no characters of a poem and no text as long as a sentence."""
+    files = [path for path in RESULTS.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".json", ".md", ".png", ".csv", ".tex"}
+    assert not [path for path in files if "predictions" in path.parts or path.name.endswith(".sentences.json")]
+    for path in files:
+        if path.suffix == ".png":
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert not re.search("[\u4e00-\u9fff]", text), path
+        if path.suffix == ".json":
+            assert max(map(len, re.findall(r'"[^"]*"', text))) < 100, path
