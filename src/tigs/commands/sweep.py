@@ -12,7 +12,6 @@ from tigs.console import print_json, print_table, print_text, say
 from tigs.errors import ConfigError
 from tigs.inference.sweep_results import Row, best_rows, criterion, results_path
 from tigs.inference.sweep_settings import sweep_settings
-from tigs.report.render import plain_markdown
 from tigs.whole_file import write_text
 
 _CRITERIA = {"evaluator_nll": "NLL per token by the evaluator", "forward_nll": "NLL per token under the forward model"}
@@ -29,6 +28,7 @@ def run(config: Config, options: argparse.Namespace) -> None:
     # Only now, so that a mistake in a list is answered before anything heavy is loaded.
     from tigs.data.prepare import prepare
     from tigs.inference.sweep import sweep, validation_sets
+    from tigs.report.render import plain_markdown
 
     prepared = prepare(base)
     cells = [name for name in options.cells.split(",") if name]
