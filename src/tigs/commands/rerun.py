@@ -64,7 +64,10 @@ def _read(path: Path) -> Metrics:
 
 
 def _words(before: Metrics, path: Path, settings: Sequence[str]) -> list[str]:
-    """The settings of the figures but for where their files lay, and then where the user's lie."""
+    """The settings of the figures but for where their files lay, and then where the user's lie.
+
+    What differs from the profile as it is now holds for every model; of a single model's training the file knows only the outcome.
+    """
     for word in settings:
         if word.partition("=")[0] not in PLACES:
             raise ConfigError(
