@@ -109,7 +109,9 @@ def test_the_bare_template_needs_no_model_and_as_many_sentences_as_were_counted_
     assert "template on random-50, poetry, profile small, built-in sample corpus, n = 4" in ran.out
     assert "validation NLL of the models" not in ran.out
     assert not (tmp_path / "new/rerun/poetry/small/models").exists()
-    assert read_metrics(tmp_path / "new/rerun/poetry/small/metrics/template/random-50.json").n == 4
+    written = tmp_path / "new/rerun/poetry/small/metrics/template/random-50.json"
+    assert read_metrics(written).n == 4
+    assert "would be written over by what it is compared with" in refused(tigs("rerun", written, *places))
 
 
 def test_other_sentences_are_refused_before_anything_is_trained(tigs, figures, corpora, tmp_path):

@@ -38,6 +38,8 @@ def run(config: Config, options: argparse.Namespace) -> None:
     before = _read(path)
     words = [*_words(before, path, options.settings), f"output_dir={Path(config.output_dir) / FOLDER}"]
     own = compose([*words, f"method={before.method}"])
+    if before.path(Path(own.output_dir)).resolve() == path.resolve():
+        raise ConfigError(f"{path} would be written over by what it is compared with", remedy="Set another output_dir")
     _require_same_test_set(own, before, path)
     needed = {*models_for(before.method), *([EVALUATOR] if before.evaluator else [])}
     for model in (name for name in MODELS if name in needed):
