@@ -171,6 +171,9 @@ def test_claims_about_unk_are_asked_of_their_own_folder(tigs, runs, tmp_path):
     with synthetic.few_resamples():
         synthetic.write_experiment(with_unk, "poetry", methods=FEW, n=8, words=["method.allow_unk=true"])
         load_experiments(with_unk)
+    ran = tigs("claims", f"output_dir={with_unk}")
+    assert (ran.code, ran.out) == (2, "")
+    assert "made with <unk>" in ran.err
     claims, answered = (
         json.loads(tigs("claims", f"output_dir={runs}", *words, "--json").out)["claims"]
         for words in ([], ["--with-unk", with_unk])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -43,12 +44,7 @@ def _load_with_unk(output_dir: Path, config: Config, named: str | None) -> list[
     """From the folder that was named, or from the usual one if there is something in it."""
     folder = Path(named) if named else output_dir / WITH_UNK
     experiments = load_experiments(folder, profile=config.profile)
-    without = [
-        metrics.path(folder)
-        for experiment in experiments
-        for metrics in experiment.metrics.values()
-        if not metrics.config["method"]["allow_unk"]
-    ]
+    without = _made_with(experiments, folder, allow_unk=False)
     if without or (named and not experiments):
         problem = f"{without[0]}: made without <unk>" if without else f"{folder}: there are no figures"
         raise EvaluationError(
@@ -65,4 +61,20 @@ def _load(folder: Path, config: Config) -> list[Experiment]:
         raise EvaluationError(
             f"{folder}: there are no figures for profile={config.profile}", remedy=f"Make them with `{command}`"
         )
+    with_unk = _made_with(experiments, folder, allow_unk=True)
+    if with_unk:
+        raise EvaluationError(
+            f"{with_unk[0]}: made with <unk>, as only one of the claims asks for",
+            remedy=f"Move what was made with method.allow_unk=true to {folder / WITH_UNK}, and make it again without",
+        )
     return experiments
+
+
+def _made_with(experiments: Sequence[Experiment], folder: Path, *, allow_unk: bool) -> list[Path]:
+    """Files of figures that were made so."""
+    return [
+        metrics.path(folder)
+        for experiment in experiments
+        for metrics in experiment.metrics.values()
+        if metrics.config["method"]["allow_unk"] == allow_unk
+    ]
