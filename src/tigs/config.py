@@ -151,6 +151,8 @@ class MethodConfig:
     """Before the rounds, how often a whole sentence may be refilled by a beam that follows the gradient at its words."""
     refill_width: int = allowed(8, minimum=1)
     """Hypotheses of these beams, for every blank of the longest run of blanks."""
+    refill_least: int = allowed(1, minimum=1)
+    """Hypotheses of these beams at least, however few blanks stand together."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills of a fill and first-order proposals take it: at the current words, or its mean with that at the words to
     expect."""

@@ -36,7 +36,7 @@ class Misleading(Markov):
         return self.scale * outputs, after
 
 
-def refilled(model, cases, fills, *, per_blank, margin=float("inf")):
+def refilled(model, cases, fills, *, per_blank, at_least=1, margin=float("inf")):
     templates = together(cases)
     state = model.start(templates.context)
     sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
@@ -49,6 +49,7 @@ def refilled(model, cases, fills, *, per_blank, margin=float("inf")):
             templates,
             gradient,
             per_blank=per_blank,
+            at_least=at_least,
             margin=margin,
             margin_decay=1.0,
             forbidden=FORBIDDEN,
@@ -59,10 +60,10 @@ def longest_run(template):
     return max((len(list(run)) for token, run in itertools.groupby(template) if token == BLANK_ID), default=0)
 
 
-def beam(model, cases, *, per_blank, **options):
+def beam(model, cases, *, per_blank, at_least=1, **options):
     """As many hypotheses as a refill has."""
     templates = together(cases)
-    widths = torch.tensor([per_blank * longest_run(case.template) for case in cases])
+    widths = torch.tensor([max(at_least, per_blank * longest_run(case.template)) for case in cases])
     state = model.start(templates.context)
     return beam_search(model, state, templates, width=widths, forbidden=FORBIDDEN, recombine=True, **options)
 
@@ -85,12 +86,12 @@ def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_t
         assert beams.words[row, best[row], : len(case.template)].tolist() == case.filled(fill)
 
 
-@given(SEEDS, with_blanks(5), st.integers(1, 4), st.sampled_from([0.0, math.nan]))
+@given(SEEDS, with_blanks(5), st.integers(1, 4), st.integers(1, 6), st.sampled_from([0.0, math.nan]))
 @settings(max_examples=20)
-def test_without_a_gradient_or_with_one_that_is_no_number_it_is_the_plain_beam(seed, cases, per_blank, scale):
-    model = Misleading(seed, scale=scale)
-    found = refilled(model, cases, some_fills(cases, seed), per_blank=per_blank)
-    assert all(torch.equal(*pair) for pair in zip(found, beam(model, cases, per_blank=per_blank), strict=True))
+def test_without_a_gradient_or_with_one_that_is_no_number_it_is_the_plain_beam(seed, cases, per_blank, at_least, scale):
+    model, widths = Misleading(seed, scale=scale), {"per_blank": per_blank, "at_least": at_least}
+    found = refilled(model, cases, some_fills(cases, seed), **widths)
+    assert all(torch.equal(*pair) for pair in zip(found, beam(model, cases, **widths), strict=True))
 
 
 @given(SEEDS, with_blanks(5), st.integers(1, 4))

@@ -49,14 +49,22 @@ def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, dec
     cases = world.cases(12)
     templates, network = together(cases), world.networks["forward"]
     options = {"margin": 2.0, "margin_decay": 0.9, "refill_margin_decay": 0.5, "n_best": n_best}
-    found = started(world, templates, start="refill", refill_width=2, **options)
+    found = started(world, templates, start="refill", refill_width=2, refill_least=3, **options)
     forbidden = forbidden_words(world.n_tokens, allow_unk=False)
     with search_mode():
         state = network.start(templates.context)
         gradient = expected_gradient(network, state, templates, forbidden=forbidden)
         by_decay = {
             each: refill(
-                network, state, templates, gradient, per_blank=2, margin=2.0, margin_decay=each, forbidden=forbidden
+                network,
+                state,
+                templates,
+                gradient,
+                per_blank=2,
+                at_least=3,
+                margin=2.0,
+                margin_decay=each,
+                forbidden=forbidden,
             )
             for each in (0.5, 1.0)
         }
@@ -72,7 +80,7 @@ def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, dec
 
 def test_what_a_refill_has_found_may_be_among_the_n_best(world):
     cases = world.cases(8)
-    options = {"start": "refill", "refill_width": 2, "margin": 5.0, "n_best": 3}
+    options = {"start": "refill", "refill_width": 2, "refill_least": 1, "margin": 5.0, "n_best": 3}
     beams = started(world, together(cases), **options).beams
     for row, result in enumerate(world.fill("tigs-plus", cases, max_rounds=0, **options)):
         found = [nll for nll in beams.nll[row].tolist() if nll < float("inf")]

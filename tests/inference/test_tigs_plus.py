@@ -32,6 +32,7 @@ SEEDS = st.integers(0, 10**6)
     reach=st.sampled_from([math.inf, 2.0, 0.0]),
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),
+    refill_least=st.sampled_from([1, 4]),
     gradient=st.sampled_from(["word", "mean"]),
     patience=st.integers(1, 2),
     n_best=st.integers(1, 5),

@@ -26,6 +26,7 @@ def refill(
     gradient: Tensor,
     *,
     per_blank: int,
+    at_least: int,
     margin: float,
     margin_decay: float,
     forbidden: Tensor,
@@ -38,6 +39,7 @@ def refill(
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to what was read in each blank.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
+        at_least: hypotheses kept even where no blanks stand together: now and then the estimate ranks the best word of a blank low.
         margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
         margin_decay: what is left of the margin after each known word since the last blank.
         forbidden: (vocabulary) words that may not be filled in.
@@ -48,7 +50,7 @@ def refill(
         slope = gradient[rows, position].nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)  # (rows, size)
         return -(slope @ model.word_vectors.t())  # (rows, vocabulary)
 
-    widths = per_blank * longest_runs(templates.blanks).clamp(min=1)  # (batch)
+    widths = (per_blank * longest_runs(templates.blanks)).clamp(min=at_least)  # (batch)
     return beam_search(
         model,
         state,

@@ -58,6 +58,7 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             templates,
             expected_gradient(model, state, templates, forbidden=forbidden),
             per_blank=settings.refill_width,
+            at_least=settings.refill_least,
             margin=settings.margin,
             margin_decay=settings.effective_refill_margin_decay,
             forbidden=forbidden,

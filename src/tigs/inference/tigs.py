@@ -150,6 +150,7 @@ class _Search:
             templates,
             gradient,
             per_blank=method.settings.refill_width,
+            at_least=method.settings.refill_least,
             margin=method.settings.margin,
             margin_decay=method.settings.effective_refill_margin_decay,
             forbidden=method.forbidden,
