@@ -152,7 +152,7 @@ class MethodConfig:
     refill_width: int = allowed(8, minimum=1)
     """Hypotheses of these beams, for every blank of the longest run of blanks."""
     refill_least: int = allowed(1, minimum=1)
-    """Hypotheses of these beams at least, however few blanks stand together."""
+    """Hypotheses of these beams at least, however short the longest run."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills of a fill and first-order proposals take it: at the current words, or its mean with that at the words to
     expect."""

@@ -173,7 +173,15 @@ def test_claims_about_unk_are_asked_of_their_own_folder(tigs, runs, tmp_path):
         load_experiments(with_unk)
     ran = tigs("claims", f"output_dir={with_unk}")
     assert (ran.code, ran.out) == (2, "")
-    assert "made with <unk>" in ran.err
+    assert "made with method.allow_unk=true" in ran.err
+    mixed = tmp_path / "mixed"
+    shutil.copytree(runs, mixed)
+    name = "poetry/small/metrics/tigs/random-25"
+    for suffix in (".json", ".sentences.json"):
+        shutil.copy(with_unk / (name + suffix), mixed / (name + suffix))
+    ran = tigs("claims", f"output_dir={mixed}")
+    assert (ran.code, ran.out) == (2, "")
+    assert "tigs/random-25.json: made with method.allow_unk=true" in ran.err.replace("\n", "")
     claims, answered = (
         json.loads(tigs("claims", f"output_dir={runs}", *words, "--json").out)["claims"]
         for words in ([], ["--with-unk", with_unk])

@@ -285,6 +285,20 @@ def test_a_refill_moves_two_words_that_must_move_together():
         assert result.fill == fill
 
 
+def test_a_refill_has_its_least_width_where_blanks_stand_apart():
+    model, case = random_markov(0), Case("", [], [BLANK_ID, WORDS[0], BLANK_ID, WORDS[1], BLANK_ID])
+
+    def refilled(**widths):
+        (result,) = tigs_from(model, [case], [WORDS[:1] * 3], refills=1, max_rounds=0, **widths)
+        return result
+
+    narrow, wide, least = (
+        refilled(refill_width=width, refill_least=least) for width, least in ((1, 1), (3, 1), (1, 3))
+    )
+    assert least == wide
+    assert least.model_steps > narrow.model_steps
+
+
 @pytest.mark.parametrize("proposal", PROPOSALS)
 def test_rounds_go_on_from_a_refill_as_from_any_other_start(worlds, proposal):
     world = worlds("aprc")

@@ -55,6 +55,7 @@ def _load_with_unk(output_dir: Path, config: Config, named: str | None) -> list[
 
 
 def _load(folder: Path, config: Config) -> list[Experiment]:
+    """Figures of the profile, all made without `<unk>`."""
     experiments = load_experiments(folder, profile=config.profile)
     if not experiments:
         command = eval_command(config.task.name, config.profile, "all", output_dir=str(folder))
@@ -64,14 +65,14 @@ def _load(folder: Path, config: Config) -> list[Experiment]:
     with_unk = _made_with(experiments, folder, allow_unk=True)
     if with_unk:
         raise EvaluationError(
-            f"{with_unk[0]}: made with <unk>, as only one of the claims asks for",
-            remedy=f"Move what was made with method.allow_unk=true to {folder / WITH_UNK}, and make it again without",
+            f"{with_unk[0]}: made with method.allow_unk=true; only the claim about <unk> takes such figures",
+            remedy=f"Keep them in a folder `{WITH_UNK}` below the others, and name that of the others as output_dir",
         )
     return experiments
 
 
 def _made_with(experiments: Sequence[Experiment], folder: Path, *, allow_unk: bool) -> list[Path]:
-    """Files of figures that were made so."""
+    """Files whose figures were made with this `method.allow_unk`."""
     return [
         metrics.path(folder)
         for experiment in experiments

@@ -39,7 +39,7 @@ def refill(
         templates: what is refilled.
         gradient: (batch, longest, size) of the known words' NLL with respect to what was read in each blank.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
-        at_least: hypotheses kept even where no blanks stand together: now and then the estimate ranks the best word of a blank low.
+        at_least: hypotheses kept however short that run is: now and then the estimate ranks the best word of a blank low.
         margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
         margin_decay: what is left of the margin after each known word since the last blank.
         forbidden: (vocabulary) words that may not be filled in.
