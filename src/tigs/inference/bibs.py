@@ -120,24 +120,33 @@ class _Search:
         )
 
     def _remember(self, rows: Tensor, words: Tensor, scores: Tensor) -> None:
-        """Score whole sentences (rows, width, longest) in both directions; -inf in `scores` (rows, width) marks an empty place."""
-        model, lengths, width = self.method.model, self.templates.target.lengths[rows], words.shape[1]
-        blanks = self.templates.blanks[rows]
-        sentences = Padded(words.flatten(0, 1), lengths.repeat_interleave(width))  # (rows * width, longest)
-        origin = rows.repeat_interleave(width)  # (rows * width)
-        total = scores.new_zeros(len(origin))
-        for reader, state, read in (
-            (model.left_reader, self.states[0], read_left),
-            (model.right_reader, self.states[1], read_right),
-        ):
-            outputs = read(reader, state.select(origin), sentences)
-            total = total + masked_nll(reader, outputs, sentences).sum(dim=1)
-        self.steps[rows] += 2 * width * lengths
-        usable, totals = (scores != float("-inf")).tolist(), total.view(len(rows), width).tolist()
+        """Score sentences (rows, width, longest) in both directions; -inf in `scores` (rows, width) marks an empty place.
+
+        The beams of a later round bring much that was seen before, and that is not read again.
+        """
+        blanks, usable = self.templates.blanks[rows], (scores != float("-inf")).tolist()
+        new, found = [], []
         for place, row in enumerate(rows.tolist()):
-            for rank, fill in enumerate(words[place][:, blanks[place]].tolist()):
-                if usable[place][rank]:
-                    self.seen[row][tuple(fill)] = totals[place][rank]
+            for rank, fill in enumerate(map(tuple, words[place][:, blanks[place]].tolist())):
+                if usable[place][rank] and fill not in self.seen[row]:
+                    new.append((row, fill))
+                    found.append((place, rank))
+        if not new:
+            return
+        places, ranks = torch.tensor(found, device=rows.device).unbind(1)  # (new) each
+        origin = rows[places]  # (new)
+        sentences = Padded(words[places, ranks], self.templates.target.lengths[origin])  # (new, longest)
+        self.steps.index_add_(0, origin, 2 * sentences.lengths)
+        for (row, fill), nll in zip(new, self._objective(origin, sentences).tolist(), strict=True):
+            self.seen[row][fill] = nll
+
+    def _objective(self, origin: Tensor, sentences: Padded) -> Tensor:
+        """(sentences) NLL in both directions together, of fills of the templates at `origin` (sentences)."""
+        model = self.method.model
+        left, right = (state.select(origin) for state in self.states)
+        from_left = masked_nll(model.left_reader, read_left(model.left_reader, left, sentences), sentences)
+        from_right = masked_nll(model.right_reader, read_right(model.right_reader, right, sentences), sentences)
+        return (from_left + from_right).sum(dim=1)
 
     def results(self) -> list[FillResult]:
         """The best sentences seen."""
