@@ -198,6 +198,14 @@ def test_claims_about_unk_are_asked_of_their_own_folder(tigs, runs, tmp_path):
     assert json.loads(tigs("claims", f"output_dir={beside}", "--json").out)["claims"] == answered
 
 
+def test_a_table_of_figures_made_with_unk_says_so(tigs, runs, tmp_path):
+    with synthetic.few_resamples():
+        synthetic.write_experiment(tmp_path, "poetry", methods=FEW, n=8, words=["method.allow_unk=true"])
+        said = tigs("table", f"output_dir={tmp_path}", "task=poetry").out.splitlines()[0]
+    assert "with <unk> allowed, 8 sentences" in said
+    assert "<unk>" not in tigs("table", f"output_dir={runs}", "task=poetry").out.splitlines()[0]
+
+
 def test_claims_without_figures_name_the_command_that_makes_them(tigs, tmp_path):
     ran = tigs("claims", f"output_dir={tmp_path}", "profile=cpu")
     assert (ran.code, ran.out) == (2, "")

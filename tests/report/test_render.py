@@ -93,9 +93,9 @@ def test_latex_has_every_brace_closed_and_only_known_commands(table):
     known = (
         "begin end centering scriptsize toprule midrule bottomrule textbf caption label approx geq oplus textbackslash "
     )
-    known += "textasciitilde textasciicircum"
+    known += "textasciitilde textasciicircum textless textgreater"
     assert set(re.findall(r"\\([a-zA-Z]+)", code.replace("\\\\", ""))) <= set(known.split())
-    assert not re.search(r"[_#&%]", next(line for line in bare.splitlines() if "caption" in line))
+    assert not re.search(r"[_#&%<>]", next(line for line in bare.splitlines() if "caption" in line))
     assert bare.count(r"\begin") == bare.count(r"\end") == 2
     assert text.isascii()
 

@@ -29,10 +29,8 @@ def run(config: Config, options: argparse.Namespace) -> None:
         about = [experiment.about for experiment in experiments]
         print_json({"about": about, "claims": [asdict(claim) for claim in claims]})
         return
-    for experiment in experiments:
+    for experiment in [*experiments, *with_unk]:
         print_text(experiment.about)
-    for experiment in with_unk:
-        print_text(f"with <unk> allowed: {experiment.about}")
     for claim in claims:
         print_text()
         print_text(f"{_VERDICTS[claim.holds]}: {claim.statement} ({claim.summary})")

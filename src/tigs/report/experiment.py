@@ -68,11 +68,11 @@ class Experiment:
 
     @property
     def about(self) -> str:
-        """Corpus, profile and number of sentences."""
+        """Corpus, profile and number of sentences, and whether `<unk>` might be filled in."""
         sizes: dict[str, list[str]] = {}
         for name in self.sets:
             of_set = [metrics for (_, other), metrics in self.metrics.items() if other == name]
-            for size in sorted({f"{metrics.corpus}, {metrics.n:,} sentences" for metrics in of_set}):
+            for size in sorted(set(map(_about_set, of_set))):
                 sizes.setdefault(size, []).append(name)
         if len(sizes) == 1:
             return f"{self.name}, {next(iter(sizes))} in each test set"
@@ -164,6 +164,11 @@ def _experiment(task: str, profile: str, loaded: list[Metrics], comparisons: lis
         metrics={(one.method, one.set_name): one for one in loaded},
         differences={(one.method, one.set_name, one.figure): one for one in differences},
     )
+
+
+def _about_set(metrics: Metrics) -> str:
+    allowed = "with <unk> allowed, " if metrics.config["method"]["allow_unk"] else ""
+    return f"{metrics.corpus}, {allowed}{metrics.n:,} sentences"
 
 
 def _title(task: str, profile: str) -> str:

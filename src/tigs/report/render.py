@@ -14,6 +14,8 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
     "⊕": r"$\oplus$",
     "≈": r"$\approx$",
     "≥": r"$\geq$",
