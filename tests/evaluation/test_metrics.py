@@ -49,7 +49,7 @@ METRICS = Metrics(
     trace=(3.0, 2.5),
     evaluator={"path": "p", "hash": "e", "validation_nll": 2.0},
     checkpoints={"forward": {"path": "p", "hash": "f", "validation_nll": 2.0}},
-    config={"seed": 0},
+    config={"seed": 0, "method": {"allow_unk": False}},
     search_seconds=3.0,
     devices=1,
     git_revision=None,
@@ -122,6 +122,7 @@ def test_nothing_is_found_in_an_empty_folder(tmp_path):
         ({"n": 3}, "number of sentences 2 and 3"),
         ({"evaluator": {"path": "p", "hash": "x", "validation_nll": 2.0}}, "evaluator e and x"),
         ({"checkpoints": {"forward": {"path": "p", "hash": "g"}}}, "model forward f and g"),
+        ({"config": {"method": {"allow_unk": True}}}, "method.allow_unk False and True"),
     ],
 )
 def test_figures_that_must_not_be_compared_are_refused(tmp_path, change, named):

@@ -25,9 +25,10 @@ def bibs_from(model, cases, start_fills, n_tokens, **options):
 
 
 def plain_beam(log_probability, template, words, *, width, guide):
-    """Hypotheses (sentence, score), and per blank the best score of any of them that goes on with each word."""
-    hypotheses, messages = [([], 0.0)], {}
+    """Hypotheses (sentence, score), per blank the best score of any of them that goes on with each word, and tokens read."""
+    hypotheses, messages, n_read = [([], 0.0)], {}, 0
     for place, token in enumerate(template):
+        n_read += len(hypotheses)
         allowed = words if token == BLANK_ID else [token]
         grown = []
         for prefix, score in hypotheses:
@@ -38,11 +39,14 @@ def plain_beam(log_probability, template, words, *, width, guide):
             grown.sort(key=lambda own: -(own[1] + guide[place][own[0][-1]]))
             grown = grown[:width]
         hypotheses = grown
-    return hypotheses, messages
+    return hypotheses, messages, n_read
 
 
 def plain_bibs(left, right, template, start, words, *, width, max_rounds):
-    """Best objective after each round; `left` and `right` map a prefix of their own direction to log P(next word)."""
+    """Best objective after each round, all objectives, and tokens that must be read to know them.
+
+    `left` and `right` map a prefix of their own direction to log P(next word).
+    """
     length = len(template)
 
     def objective(sentence):
@@ -56,17 +60,20 @@ def plain_bibs(left, right, template, start, words, *, width, max_rounds):
             from_right[place] = {word: so_far + right(behind)[word] for word in words}
     best = {tuple(start): objective(start)}
     trace = [min(best.values())]
+    n_read = 2 * length
     for _ in range(max_rounds):
-        beams, from_left = plain_beam(left, template, words, width=width, guide=from_right)
+        beams, from_left, from_left_read = plain_beam(left, template, words, width=width, guide=from_right)
         best |= {tuple(sentence): objective(sentence) for sentence, _ in beams}
         mirrored = {length - 1 - place: message for place, message in from_left.items()}
-        beams, messages = plain_beam(right, template[::-1], words, width=width, guide=mirrored)
+        beams, messages, from_right_read = plain_beam(right, template[::-1], words, width=width, guide=mirrored)
         best |= {tuple(sentence[::-1]): objective(sentence[::-1]) for sentence, _ in beams}
         from_right = {length - 1 - place: message for place, message in messages.items()}
+        n_read += from_left_read + from_right_read
         trace.append(min(best.values()))
         if trace[-1] > trace[-2] - 1e-9:
             break
-    return trace, sorted(best.values())
+    # What a beam has read is read once more, by the other direction; all but the start came out of beams.
+    return trace, sorted(best.values()), n_read + length * (len(best) - 1)
 
 
 def markov_reader(reader, context):
@@ -98,7 +105,7 @@ def test_it_is_the_method_written_with_lists(seed, width):
     starts = [(WORDS[seed % 6],) * case.n_blanks for case in cases]
     results = bibs_from(model, cases, starts, N_TOKENS, beam_width=width, n_best=width, max_rounds=6)
     for case, start, result in zip(cases, starts, results, strict=True):
-        trace, nlls = plain_bibs(
+        trace, nlls, n_read = plain_bibs(
             markov_reader(model.left_reader, case.context),
             markov_reader(model.right_reader, case.context),
             case.template,
@@ -109,6 +116,7 @@ def test_it_is_the_method_written_with_lists(seed, width):
         )
         assert result.trace == pytest.approx(trace)
         assert [other.nll for other in result.alternatives] == pytest.approx(nlls[:width])
+        assert result.model_steps == n_read
 
 
 def test_the_same_on_a_trained_model(worlds):
@@ -118,7 +126,7 @@ def test_the_same_on_a_trained_model(worlds):
     starts = [result.fill for result in world.fill("birnn-bibs", cases, max_rounds=0, start="random")]
     results = bibs_from(network, cases, starts, world.n_tokens, beam_width=2, n_best=2, max_rounds=3)
     for case, start, result in zip(cases, starts, results, strict=True):
-        trace, nlls = plain_bibs(
+        trace, nlls, n_read = plain_bibs(
             network_reader(network.left_reader, case.context),
             network_reader(network.right_reader, case.context),
             case.template,
@@ -129,6 +137,7 @@ def test_the_same_on_a_trained_model(worlds):
         )
         assert result.trace == pytest.approx(trace, abs=1e-4)
         assert [other.nll for other in result.alternatives] == pytest.approx(nlls[:2], abs=1e-4)
+        assert result.model_steps == n_read
 
 
 def best_objective(model, case):

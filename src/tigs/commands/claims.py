@@ -25,12 +25,11 @@ def run(config: Config, options: argparse.Namespace) -> None:
     experiments = _load(output_dir, config)
     with_unk = _load_with_unk(output_dir, config, options.with_unk)
     claims = make_claims(experiments, with_unk)
+    about = [experiment.about for experiment in [*experiments, *with_unk]]
     if options.json:
-        about = [experiment.about for experiment in experiments]
         print_json({"about": about, "claims": [asdict(claim) for claim in claims]})
         return
-    for experiment in [*experiments, *with_unk]:
-        print_text(experiment.about)
+    print_text("\n".join(about))
     for claim in claims:
         print_text()
         print_text(f"{_VERDICTS[claim.holds]}: {claim.statement} ({claim.summary})")
@@ -75,5 +74,5 @@ def _made_with(experiments: Sequence[Experiment], folder: Path, *, allow_unk: bo
         metrics.path(folder)
         for experiment in experiments
         for metrics in experiment.metrics.values()
-        if metrics.config["method"]["allow_unk"] == allow_unk
+        if metrics.allows_unk == allow_unk
     ]

@@ -80,6 +80,12 @@ class Metrics:
     """Of the file with the sentences, so that the two cannot be mixed up."""
 
     @property
+    def allows_unk(self) -> bool:
+        """Whether `<unk>` might be filled in."""
+        allowed: bool = self.config["method"]["allow_unk"]
+        return allowed
+
+    @property
     def cell(self) -> tuple[str, str, str]:
         """Task, profile and test set: what is compared stands in the same cell."""
         return self.task, self.profile, self.set_name
@@ -191,6 +197,8 @@ def read_metrics(path: Path) -> Metrics:
         figures = {name: Figure(**figure) for name, figure in values.pop("figures").items()}
         further = {"figures": figures, "trace": tuple(values["trace"]), "config": dict(values["config"])}
         metrics = Metrics(**values | further)
+        if not isinstance(metrics.config["method"]["allow_unk"], bool):
+            raise ValueError("method.allow_unk must be true or false")
     if metrics.path(Path()).parts != path.parts[-5:]:
         raise EvaluationError(
             f"{path}: it holds the figures of {metrics.path(Path())}", remedy="Put it where its content says"
@@ -234,7 +242,7 @@ def find_experiments(output_dir: Path, *, task: str | None = None, profile: str 
 
 
 def refuse_conflicts(output_dir: Path, loaded: Iterable[Metrics]) -> None:
-    """Figures of one cell must be about the same sentences, filled with the same models and scored by the same evaluator."""
+    """Figures of one cell must be about the same sentences, filled with the same models and words and scored by one evaluator."""
     first: dict[tuple[str, ...], Metrics] = {}
     for metrics in loaded:
         for name, value in _what_must_agree(metrics).items():
@@ -274,6 +282,7 @@ _REMEDIES = {
     "number of sentences": "Run the method with fewer sentences again, with the eval.limit of the other",
     "evaluator": "Copy one evaluator's checkpoint to both machines and run `make eval` for the other again",
     "number of references": "Delete one of them; run its method again with the data.* settings of the other",
+    "method.allow_unk": "Run one of them again; figures with <unk> need a folder of their own, which output_dir=... names",
 }
 
 
@@ -285,6 +294,7 @@ def _what_must_agree(metrics: Metrics) -> dict[str, object]:
         "number of sentences": metrics.n,
         "evaluator": evaluator.get("hash"),
         "number of references": metrics.n_references,
+        "method.allow_unk": metrics.allows_unk if metrics.checkpoints else None,
         **{f"model {name}": about.get("hash") for name, about in metrics.checkpoints.items()},
     }
     return {name: value for name, value in values.items() if value is not None}

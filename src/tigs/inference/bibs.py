@@ -7,6 +7,7 @@ log P(word | suffix). A sentence's objective is its NLL in both directions toget
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tigs.config import MethodConfig
 from tigs.data.batch import Padded
-from tigs.inference.beam import BeamSearch
+from tigs.inference.beam import Beams, BeamSearch
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import FillResult, Templates, TwoSidedModel
 from tigs.inference.rounds import Seen, best_seen, go_round
@@ -60,21 +61,24 @@ class _Search:
     """(batch, longest, vocabulary) at blanks: the best score of any hypothesis from the right that goes on with each word"""
     traces: list[list[float]] = field(init=False)
     seen: list[Seen] = field(init=False)
-    """Every sentence that came out of a beam, with its objective."""
+    """The start and every sentence that came out of a beam, with its objective."""
 
     def __post_init__(self) -> None:
-        model = self.method.model
+        model, blanks = self.method.model, self.templates.blanks
+        left, right = model.left_reader, model.right_reader
         self.states = model.start_both(self.templates.context)
         sentences = Padded(self.start_words, self.templates.target.lengths)
-        outputs = read_right(model.right_reader, self.states[1], sentences)  # (batch, longest, size)
-        blanks = self.templates.blanks
-        self.from_right = outputs.new_zeros(*blanks.shape, len(self.method.forbidden))
+        from_left = read_left(left, self.states[0], sentences)  # (batch, longest, size)
+        from_right = read_right(right, self.states[1], sentences)  # (batch, longest, size)
+        self.steps = self.steps + 2 * sentences.lengths
+        self.from_right = from_right.new_zeros(*blanks.shape, len(self.method.forbidden))
         # What the only hypothesis has scored so far is the same for all words and would choose nothing.
-        self.from_right[blanks] = model.right_reader.log_probabilities(outputs[blanks])
-        self.seen = [{} for _ in self.templates.ids]
-        everyone = torch.arange(len(blanks), device=blanks.device)
-        self._remember(everyone, self.start_words[:, None], outputs.new_zeros(len(blanks), 1))
-        self.traces = [[_best(seen)[1]] for seen in self.seen]
+        self.from_right[blanks] = right.log_probabilities(from_right[blanks])
+        nll = masked_nll(left, from_left, sentences) + masked_nll(right, from_right, sentences)  # (batch, longest)
+        totals = nll.sum(dim=1).tolist()
+        fills = self.templates.fills(self.start_words)
+        self.seen = [{fill: total} for fill, total in zip(fills, totals, strict=True)]
+        self.traces = [[total] for total in totals]
 
     def round(self, active: Tensor) -> Tensor:
         """A beam from the left and one from the right; returns (active) whether a better sentence was found."""
@@ -86,7 +90,7 @@ class _Search:
 
         left = self._beam(model.left_reader, self.states[0].select(active), part, self.from_right[active])
         beams = left.run()
-        self._remember(active, beams.words, beams.scores)
+        self._remember(active, beams, beams.words, self._nll_from_right)
         self.steps[active] += beams.steps
         assert left.messages is not None  # a guided search always leaves some
 
@@ -95,7 +99,7 @@ class _Search:
         )
         beams = right.run()
         words = torch.stack([Padded(row, part.target.lengths).reversed.ids for row in beams.words.unbind(1)], dim=1)
-        self._remember(active, words, beams.scores)
+        self._remember(active, beams, words, self._nll_from_left)
         self.steps[active] += beams.steps
         assert right.messages is not None
         self.from_right[active] = right.messages.gather(1, turned)
@@ -119,34 +123,39 @@ class _Search:
             keep_messages=True,
         )
 
-    def _remember(self, rows: Tensor, words: Tensor, scores: Tensor) -> None:
-        """Score sentences (rows, width, longest) in both directions; -inf in `scores` (rows, width) marks an empty place.
+    def _remember(self, rows: Tensor, beams: Beams, words: Tensor, other: Callable[[Tensor, Padded], Tensor]) -> None:
+        """Score what a beam has found, if it was not seen before: the other direction must read it too.
 
-        The beams of a later round bring much that was seen before, and that is not read again.
+        Args:
+            rows: (rows) into the batch.
+            beams: of these rows.
+            words: (rows, width, longest) the beam's sentences from left to right.
+            other: NLL (sentences) in the direction that the beam did not go, of fills of the rows (sentences).
         """
-        blanks, usable = self.templates.blanks[rows], (scores != float("-inf")).tolist()
-        new, found = [], []
-        for place, row in enumerate(rows.tolist()):
-            for rank, fill in enumerate(map(tuple, words[place][:, blanks[place]].tolist())):
-                if usable[place][rank] and fill not in self.seen[row]:
-                    new.append((row, fill))
-                    found.append((place, rank))
+        blanks, usable = self.templates.blanks[rows], (beams.scores != float("-inf")).tolist()
+        new = [
+            (row, fill, place, rank)
+            for place, row in enumerate(rows.tolist())
+            for rank, fill in enumerate(map(tuple, words[place][:, blanks[place]].tolist()))
+            if usable[place][rank] and fill not in self.seen[row]
+        ]
         if not new:
             return
-        places, ranks = torch.tensor(found, device=rows.device).unbind(1)  # (new) each
+        places, ranks = torch.tensor([one[2:] for one in new], device=rows.device).unbind(1)  # (new) each
         origin = rows[places]  # (new)
         sentences = Padded(words[places, ranks], self.templates.target.lengths[origin])  # (new, longest)
-        self.steps.index_add_(0, origin, 2 * sentences.lengths)
-        for (row, fill), nll in zip(new, self._objective(origin, sentences).tolist(), strict=True):
-            self.seen[row][fill] = nll
+        totals = beams.nll[places, ranks] + other(origin, sentences)  # (new)
+        self.steps.index_add_(0, origin, sentences.lengths)
+        for (row, fill, _, _), total in zip(new, totals.tolist(), strict=True):
+            self.seen[row][fill] = total
 
-    def _objective(self, origin: Tensor, sentences: Padded) -> Tensor:
-        """(sentences) NLL in both directions together, of fills of the templates at `origin` (sentences)."""
-        model = self.method.model
-        left, right = (state.select(origin) for state in self.states)
-        from_left = masked_nll(model.left_reader, read_left(model.left_reader, left, sentences), sentences)
-        from_right = masked_nll(model.right_reader, read_right(model.right_reader, right, sentences), sentences)
-        return (from_left + from_right).sum(dim=1)
+    def _nll_from_left(self, rows: Tensor, sentences: Padded) -> Tensor:
+        reader = self.method.model.left_reader
+        return masked_nll(reader, read_left(reader, self.states[0].select(rows), sentences), sentences).sum(dim=1)
+
+    def _nll_from_right(self, rows: Tensor, sentences: Padded) -> Tensor:
+        reader = self.method.model.right_reader
+        return masked_nll(reader, read_right(reader, self.states[1].select(rows), sentences), sentences).sum(dim=1)
 
     def results(self) -> list[FillResult]:
         """The best sentences seen."""

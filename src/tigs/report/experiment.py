@@ -1,4 +1,4 @@
-"""All figures of one task and profile, and the words that must stand beside them: corpus, profile, number of sentences."""
+"""All figures of one task and profile, and the words that must stand beside them: corpus, profile, number of sentences, `<unk>`."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Experiment:
     @property
     def about(self) -> str:
         """Corpus, profile and number of sentences, and whether `<unk>` might be filled in."""
-        sizes: dict[str, list[str]] = {}
+        sets_of: dict[str, list[str]] = {}  # description -> test sets
         for name in self.sets:
             of_set = [metrics for (_, other), metrics in self.metrics.items() if other == name]
-            for size in sorted(set(map(_about_set, of_set))):
-                sizes.setdefault(size, []).append(name)
-        if len(sizes) == 1:
-            return f"{self.name}, {next(iter(sizes))} in each test set"
-        parts = [f"{size} ({', '.join(map(set_label, names))})" for size, names in sizes.items()]
+            for description in sorted(set(map(_describe, of_set))):
+                sets_of.setdefault(description, []).append(name)
+        if len(sets_of) == 1:
+            return f"{self.name}, {next(iter(sets_of))} in each test set"
+        parts = [f"{description} ({', '.join(map(set_label, names))})" for description, names in sets_of.items()]
         return f"{self.name}: {'; '.join(parts)}"
 
     @property
@@ -166,8 +166,8 @@ def _experiment(task: str, profile: str, loaded: list[Metrics], comparisons: lis
     )
 
 
-def _about_set(metrics: Metrics) -> str:
-    allowed = "with <unk> allowed, " if metrics.config["method"]["allow_unk"] else ""
+def _describe(metrics: Metrics) -> str:
+    allowed = "with <unk> allowed, " if metrics.allows_unk else ""
     return f"{metrics.corpus}, {allowed}{metrics.n:,} sentences"
 
 

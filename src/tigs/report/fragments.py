@@ -118,7 +118,7 @@ def chart_html(chart: Chart, about: str, prefix: str, keys: dict[str, str]) -> s
 
     Args:
         chart: what to draw.
-        about: corpus, profile and number of sentences.
+        about: what its figures are about, as `Experiment.about` says it.
         prefix: makes the names inside its pictures different from those of other experiments.
         keys: the legend's picture of each method.
     """
