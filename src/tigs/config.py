@@ -205,7 +205,7 @@ class EvalConfig:
 
     limit: int | None = allowed(None, minimum=1)
     """Only this many templates of each set."""
-    batch_size: int = allowed(64, minimum=1)
+    batch_size: int = allowed(128, minimum=1)
     """Sentences filled together, per process; fills do not depend on it."""
     compile: bool = False
     """Whether the recurrent decoders' step is compiled by torch, which takes a minute and is meant for GPUs."""

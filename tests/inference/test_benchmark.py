@@ -14,7 +14,6 @@ from tigs.data.prepare import prepare
 from tigs.data.special import BLANK_ID, SPECIAL_TOKENS, UNK_ID
 from tigs.errors import InferenceError
 from tigs.inference.benchmark import (
-    BATCH_SIZE,
     CHECK_MARGIN,
     CHECK_MARGIN_DECAY,
     VARIANTS,
@@ -158,7 +157,8 @@ def test_every_variant_fills_a_batch_before_any_fills_the_next(worlds, prepared,
     assert calls == [(1, first), (2, first), (1, second), (2, second), (1, third)]
 
 
-def test_batches_hold_like_lengths_and_first_what_slow_variants_get(prepared, chosen_set):
+def test_batches_hold_like_lengths_and_first_what_slow_variants_get(prepared, chosen_set, monkeypatch):
+    monkeypatch.setattr("tigs.inference.benchmark.BATCH_SIZE", 64)
     items = [
         replace(item, template=replace(item.template, id=f"{copy}/{item.template.id}"))
         for copy in range(20)
@@ -168,7 +168,6 @@ def test_batches_hold_like_lengths_and_first_what_slow_variants_get(prepared, ch
         replace(chosen_set, items=tuple(items)), prepared.vocabulary, Limits(templates=190, slow=70, checked=0)
     ).batches
     assert [len(batch.ids) for batch in batches] == [35, 35, 60, 60]
-    assert BATCH_SIZE < 70
     names = [item.template.id for item in items]
     assert {name for batch in batches[:2] for name in batch.ids} == set(names[:70])
     assert {name for batch in batches[2:] for name in batch.ids} == set(names[70:190])

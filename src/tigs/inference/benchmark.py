@@ -30,7 +30,7 @@ from tigs.inference.words import forbidden_words
 from tigs.models.seq2seq import Seq2Seq
 from tigs.progress import track
 
-BATCH_SIZE = 64
+BATCH_SIZE = 128
 """Templates that every variant is given together, at most."""
 REFERENCE = "reference"
 _N_WARM_UP = 4

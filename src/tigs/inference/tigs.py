@@ -254,7 +254,8 @@ class _Search:
             budget=method.budget,
             context_length=self.templates.context.ids.shape[1],
             only_best=settings.n_best == 1,
-            limits_are_tight=not isinf(settings.margin),
+            # Candidates that an estimate has sifted stay within the margin for longer than those of the paper.
+            limits_are_tight=not isinf(settings.margin) and isinf(settings.reach),
             precision=settings.precision,
         )
         self.steps[rows] += scored.steps
