@@ -66,7 +66,7 @@ def test_all_methods_are_run_with_their_own_settings_and_finished_ones_are_left_
 
 
 def test_six_sets_of_a_method_without_a_model(tigs, trained_words):
-    made = trained_words("method=template", models=("evaluator",))
+    made = trained_words("method=template", models=())
     document = json.loads(tigs("eval", *made, "--json").out)
     names = ["random-25", "middle-25", "random-50", "middle-50", "random-75", "middle-75"]
     assert [own["set_name"] for own in document["metrics"]] == names

@@ -18,14 +18,15 @@ from tigs.evaluation.evaluate import evaluate
 from tigs.evaluation.track import track
 from tigs.inference.predict import predict
 from tigs.inference.predictions import predictions_folder
-from tigs.inference.required import require_models
+from tigs.inference.required import models_for, require_models
 from tigs.tracking import is_first_process
 
 
 def run(config: Config, options: argparse.Namespace) -> None:
     """One method after the other; figures are printed as each is done, the comparison at the end."""
     names = _chosen_methods(config, options.settings)
-    require_models(config, names, also=("evaluator",))
+    # The bare template is judged by BLEU alone.
+    require_models(config, names, also=("evaluator",) if any(map(models_for, names)) else ())
     about = f"{config.task.name}, profile {config.profile}, {prepare(config).summary['corpus']}"
     evaluated = []
     for number, name in enumerate(names, start=1):
