@@ -11,8 +11,8 @@ from torch.nn.functional import pad as pad_columns
 
 from tigs.data.batch import concatenate
 from tigs.data.special import BLANK_ID, END_ID, SPECIAL_TOKENS, START_ID
-from tigs.inference import beam
-from tigs.inference.beam import beam_search
+from tigs.inference import beams as beams_module
+from tigs.inference.beam import BeamSearch, beam_search
 from tigs.inference.words import forbidden_words
 from tigs.models import nll as nll_module
 from tigs.models.greedy import fill_left_to_right
@@ -21,9 +21,11 @@ from .markov import N_TOKENS, WORDS, Markov, random_markov, table_of
 from .worlds import FORBIDDEN, Case, by_nll, markov_world, small_cases, together
 
 
-def search(model, templates, **options):
+def search(model, templates, *, width, **options):
     """From the beginning; chains forbid what they always forbid."""
-    return beam_search(model, model.start(templates.context), templates, **{"forbidden": FORBIDDEN, **options})
+    widths = torch.as_tensor(width).expand_as(templates.target.lengths)
+    options = {"forbidden": FORBIDDEN, **options}
+    return BeamSearch(model, model.start(templates.context), templates, widths=widths, **options).run()
 
 
 def some_guide(seed, n_rows, longest=6, n_tokens=N_TOKENS):
@@ -250,20 +252,14 @@ def test_a_sentence_that_cannot_be_said_at_all_costs_infinitely_much(width):
     assert (beams.nll == float("inf")).all()
 
 
-@pytest.mark.parametrize("guided", [True, False])
 @torch.no_grad()
-def test_a_batch_that_is_searched_in_parts_gives_the_same(monkeypatch, worlds, guided):
+def test_a_batch_that_is_searched_in_parts_gives_the_same(monkeypatch, worlds):
     world = worlds("poetry")
-    templates = together(world.cases(9))
-    guide = some_guide(0, *templates.target.ids.shape, world.n_tokens)
-    options = {
-        "width": 4,
-        "forbidden": forbidden_words(world.n_tokens, allow_unk=False),
-        "guide": (lambda rows, place: guide[rows, place]) if guided else None,
-    }
-    whole = search(world.networks["forward"], templates, **options)
-    monkeypatch.setattr(beam, "_TABLE_SIZE", 2 * 4 * world.n_tokens)
-    parts = search(world.networks["forward"], templates, **options)
+    network, templates = world.networks["forward"], together(world.cases(9))
+    options = {"width": 4, "forbidden": forbidden_words(world.n_tokens, allow_unk=False)}
+    whole = search(network, templates, **options)
+    monkeypatch.setattr(beams_module, "_TABLE_SIZE", 2 * 4 * world.n_tokens)
+    parts = beam_search(network, network.start(templates.context), templates, **options)
     assert torch.equal(whole.words, parts.words)
     assert torch.equal(whole.steps, parts.steps)
     torch.testing.assert_close(whole.nll, parts.nll)
@@ -302,8 +298,9 @@ def test_places_without_a_hypothesis_cost_more_than_any(seed, cases, one_by_one)
     model = random_markov(seed)
     with pytest.MonkeyPatch.context() as patch:
         if one_by_one:
-            patch.setattr(beam, "_TABLE_SIZE", 1)
-        beams = search(model, together(cases), width=40)
+            patch.setattr(beams_module, "_TABLE_SIZE", 1)
+        templates = together(cases)
+        beams = beam_search(model, model.start(templates.context), templates, width=40, forbidden=FORBIDDEN)
     assert beams.nll[beams.scores == float("-inf")].isinf().all()
 
 

@@ -12,7 +12,7 @@ from torch.nn.functional import pad as pad_columns
 from tigs.data.batch import pad
 from tigs.data.special import END_ID, SPECIAL_TOKENS, START_ID
 from tigs.inference.budget import TokenBudget
-from tigs.inference.p_step import Suffix, limits_within, score_candidates
+from tigs.inference.p_step import Suffix, limits_within, of_rows, score_candidates
 
 from .markov import WORDS, Markov, random_markov, table_of
 
@@ -127,7 +127,7 @@ def scored_on(model, contexts, sentences, candidates, position, *, limits, token
     suffix, budget = Suffix.after(padded, torch.full_like(padded.lengths, position)), TokenBudget(tokens)
     return score_candidates(
         model,
-        state,
+        of_rows(state, candidates.shape[1]),
         candidates,
         own_nll,
         suffix,
@@ -231,7 +231,7 @@ def test_a_candidate_that_is_excluded_is_not_read():
     own_nll = torch.full((1, 3), INFINITE, dtype=torch.double)
     limits = torch.full((1, 3), INFINITE, dtype=torch.double)
     scored = score_candidates(
-        model, state, torch.tensor([WORDS[:3]]), own_nll, suffix, limits=limits, budget=TokenBudget()
+        model, of_rows(state, 3), torch.tensor([WORDS[:3]]), own_nll, suffix, limits=limits, budget=TokenBudget()
     )
     assert scored.totals.isinf().all()
     assert scored.steps.tolist() == [0]

@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from tigs.data.batch import pad
 from tigs.data.special import BLANK_ID, START_ID
-from tigs.inference.beam import beam_search
+from tigs.inference import beams as beams_module
+from tigs.inference.beam import BeamSearch
+from tigs.inference.budget import TokenBudget
+from tigs.inference.expected import expected_gradient
 from tigs.inference.gradient import search_mode
 from tigs.inference.refill import longest_runs, refill
 from tigs.inference.score import word_gradients
+from tigs.inference.words import forbidden_words
 
 from .markov import WORDS, Markov, random_markov, slopes, table_of
 from .worlds import FORBIDDEN, Case, by_nll, small_cases, some_fills, together
@@ -36,7 +40,7 @@ class Misleading(Markov):
         return self.scale * outputs, after
 
 
-def refilled(model, cases, fills, *, per_blank, at_least=1, margin=float("inf")):
+def refilled(model, cases, fills, *, per_blank, at_least=1, margin=math.inf, decay=1.0, only_best=False, tokens=10**6):
     templates = together(cases)
     state = model.start(templates.context)
     sentences = pad([case.filled(fill) for case, fill in zip(cases, fills, strict=True)])
@@ -51,8 +55,10 @@ def refilled(model, cases, fills, *, per_blank, at_least=1, margin=float("inf"))
             per_blank=per_blank,
             at_least=at_least,
             margin=margin,
-            margin_decay=1.0,
+            margin_decay=decay,
             forbidden=FORBIDDEN,
+            budget=TokenBudget(tokens),
+            only_best=only_best,
         )
 
 
@@ -65,7 +71,7 @@ def beam(model, cases, *, per_blank, at_least=1, **options):
     templates = together(cases)
     widths = torch.tensor([max(at_least, per_blank * longest_run(case.template)) for case in cases])
     state = model.start(templates.context)
-    return beam_search(model, state, templates, width=widths, forbidden=FORBIDDEN, recombine=True, **options)
+    return BeamSearch(model, state, templates, widths=widths, forbidden=FORBIDDEN, recombine=True, **options).run()
 
 
 def with_blanks(most_blanks):
@@ -73,12 +79,15 @@ def with_blanks(most_blanks):
     return small_cases(most_blanks).filter(lambda cases: any(case.n_blanks for case in cases))
 
 
-@given(SEEDS, with_blanks(4), st.sampled_from([0.0, 1.0, 100.0]))
-@settings(max_examples=20)
-def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_the_gradient_says(seed, cases, scale):
+@given(SEEDS, with_blanks(4), st.sampled_from([0.0, 1.0, 100.0]), st.booleans(), st.sampled_from([1, 30, 10**6]))
+@settings(max_examples=40)
+def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_the_gradient_says(
+    seed, cases, scale, only_best, tokens
+):
     """What follows depends on nothing but the last word there, so one hypothesis for each of them is enough."""
     model = Misleading(seed, scale=scale)
-    beams = refilled(model, cases, some_fills(cases, seed), per_blank=len(WORDS))
+    options = {"per_blank": len(WORDS), "only_best": only_best, "tokens": tokens}
+    beams = refilled(model, cases, some_fills(cases, seed), **options)
     nll, best = beams.nll.min(dim=1)
     for row, case in enumerate(cases):
         expected, fill = by_nll(model, case)[0]
@@ -90,8 +99,12 @@ def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_t
 @settings(max_examples=20)
 def test_without_a_gradient_or_with_one_that_is_no_number_it_is_the_plain_beam(seed, cases, per_blank, at_least, scale):
     model, widths = Misleading(seed, scale=scale), {"per_blank": per_blank, "at_least": at_least}
-    found = refilled(model, cases, some_fills(cases, seed), **widths)
-    assert all(torch.equal(*pair) for pair in zip(found, beam(model, cases, **widths), strict=True))
+    found, plain = refilled(model, cases, some_fills(cases, seed), **widths), beam(model, cases, **widths)
+    live = plain.nll < math.inf
+    assert torch.equal(found.words[live], plain.words[live])
+    torch.testing.assert_close(found.nll, plain.nll)
+    torch.testing.assert_close(found.scores, plain.scores)
+    assert torch.equal(found.steps, plain.steps)
 
 
 @given(SEEDS, with_blanks(5), st.integers(1, 4))
@@ -107,8 +120,62 @@ def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(s
                 gains[row, place, word] = -slope
     found = refilled(model, cases, fills, per_blank=per_blank)
     guided = beam(model, cases, per_blank=per_blank, guide=lambda rows, place: gains[rows, place])
-    assert torch.equal(found.words, guided.words)
+    live = guided.nll < math.inf
+    assert torch.equal(found.words[live], guided.words[live])
     torch.testing.assert_close(found.nll, guided.nll)
+
+
+@given(SEEDS, with_blanks(5), st.integers(1, 4), st.sampled_from([0.5, 2.0, math.inf]), st.sampled_from([0.7, 1.0]))
+@settings(max_examples=30)
+def test_whoever_is_known_to_be_worse_may_be_dropped(seed, cases, per_blank, margin, decay):
+    """The best is the same; what else is found is among what is found without, at the same price."""
+    model, fills = random_markov(seed), some_fills(cases, seed)
+    options = {"per_blank": per_blank, "margin": margin, "decay": decay}
+    everyone, best = (refilled(model, cases, fills, only_best=only, **options) for only in (False, True))
+    torch.testing.assert_close(best.nll[:, 0], everyone.nll[:, 0])
+    assert (best.steps <= everyone.steps).all()
+    for row, case in enumerate(cases):
+        live = everyone.nll[row] < math.inf
+        known = dict(zip(map(tuple, everyone.words[row, live].tolist()), everyone.nll[row, live].tolist(), strict=True))
+        for words, nll in zip(best.words[row].tolist(), best.nll[row].tolist(), strict=True):
+            if nll < math.inf:
+                assert nll == pytest.approx(known[tuple(words)])
+                exact = model.exact_nll(case.context, words[: len(case.template)])
+                assert nll == pytest.approx(exact.item())
+
+
+@pytest.mark.parametrize(
+    ("margin", "decay", "kept"), [(2.5, 1.0, True), (2.5, 0.8, True), (2.5, 0.7, False), (1.4, 1.0, False)]
+)
+def test_behind_the_last_blank_the_margin_is_that_to_the_best_estimate(margin, decay, kept):
+    """Behind the known word the second is 1.5 nats behind; of 2.5 nats 1.6 or 1.2 are left at `</s>`."""
+    first, second, known = WORDS[:3]
+    rows = {START_ID: {first: 0.4, second: 0.4}, first: {known: 0.9}, second: {known: 0.9 * math.exp(-1.5)}}
+    case = Case("", [], [BLANK_ID, known])
+    beams = refilled(Markov(table_of(rows)), [case], [(first,)], per_blank=2, margin=margin, decay=decay)
+    assert beams.words[0, :, 0].tolist() == [first, second]
+    assert (beams.nll[0] < math.inf).tolist() == [True, kept]
+
+
+@torch.no_grad()
+def test_a_batch_that_is_refilled_in_parts_gives_the_same(monkeypatch, worlds):
+    world = worlds("poetry")
+    network, templates = world.networks["forward"], together(world.cases(9))
+    forbidden = forbidden_words(world.n_tokens, allow_unk=False)
+    with search_mode():
+        state = network.start(templates.context)
+        gradient = expected_gradient(network, state, templates, forbidden=forbidden)
+
+    def run():
+        options = {"per_blank": 1, "at_least": 4, "margin": 5.0, "margin_decay": 0.9, "only_best": True}
+        return refill(network, state, templates, gradient, forbidden=forbidden, budget=TokenBudget(), **options)
+
+    whole = run()
+    monkeypatch.setattr(beams_module, "_TABLE_SIZE", 2 * 4 * world.n_tokens)
+    parts = run()
+    assert torch.equal(whole.words[:, 0], parts.words[:, 0])
+    assert torch.equal(whole.steps, parts.steps)
+    torch.testing.assert_close(whole.nll[:, 0], parts.nll[:, 0])
 
 
 @pytest.mark.parametrize(("beyond", "word"), [(0.01, WORDS[1]), (-0.01, WORDS[0])])

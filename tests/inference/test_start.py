@@ -7,6 +7,7 @@ import torch
 
 from tigs.config import MethodConfig
 from tigs.data.special import BLANK_ID, SPECIAL_TOKENS
+from tigs.inference.budget import TokenBudget
 from tigs.inference.expected import expected_gradient
 from tigs.inference.gradient import search_mode
 from tigs.inference.randomness import generators
@@ -65,6 +66,8 @@ def test_a_refill_follows_the_gradient_at_the_words_to_expect(world, n_best, dec
                 margin=2.0,
                 margin_decay=each,
                 forbidden=forbidden,
+                budget=TokenBudget(),
+                only_best=n_best == 1,
             )
             for each in (0.5, 1.0)
         }

@@ -162,7 +162,7 @@ def test_a_margin_drops_who_falls_behind_though_it_would_have_won(beyond, word):
 
 
 MOVES = {"proposal": "all"}
-REFILL = {"refills": 1, "refill_width": 2, "max_rounds": 0}
+REFILL = {"refills": 1, "refill_width": 4, "max_rounds": 0}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ REFILL = {"refills": 1, "refill_width": 2, "max_rounds": 0}
     ],
 )
 def test_a_margin_that_shrinks_saves_its_own_steps_unless_several_fills_are_asked_for(setting, options, saves):
-    model, case = random_markov(3), Case("", [], [BLANK_ID, *WORDS[:3]])
+    model, case = random_markov(4), Case("", [], [BLANK_ID, *WORDS[:3]])
     steps = {}
     for n_best, decay in itertools.product((1, 2), (1.0, 0.1)):
         settings = {**options, "margin": 2.0, setting: decay, "n_best": n_best}

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tigs.data.special import END_ID
+from tigs.inference.beams import Beams, concatenate, in_parts
 from tigs.inference.interfaces import SequenceModel, Templates
 from tigs.models.nll import logits_at_once
 
@@ -22,21 +23,17 @@ Guide = Callable[[Tensor, int], Tensor]
 """From some sentences of a batch and a position to (sentences, vocabulary) what is added to each word's score."""
 
 _NEVER = float("-inf")
-# Hypotheses times words; more sentences than fit are searched one part after the other, so that their states fit into memory.
-_TABLE_SIZE = 2**26
 
 
-class Beams(NamedTuple):
-    """The hypotheses of every sentence, best first."""
+class Ends(NamedTuple):
+    """Hypotheses of sentences that end at the same place; their last word has been chosen, but not read."""
 
-    words: Tensor
-    """(batch, width, longest)"""
-    scores: Tensor
-    """(batch, width) what they were chosen by; -inf where there are fewer"""
-    nll: Tensor
-    """(batch, width) over the whole sentence, `</s>` included"""
-    steps: Tensor
-    """(batch) tokens read, over all hypotheses"""
+    rows: Tensor
+    """(ended) their sentences"""
+    slots: Tensor
+    """(ended) their places among the hypotheses of each"""
+    state: Any
+    """before the last word"""
 
 
 def beam_search(
@@ -47,10 +44,6 @@ def beam_search(
     width: int | Tensor,
     forbidden: Tensor,
     score_known: bool = True,
-    guide: Guide | None = None,
-    recombine: bool = False,
-    margin: float = float("inf"),
-    margin_decay: float = 1.0,
 ) -> Beams:
     """The `width` best fills found from left to right.
 
@@ -61,32 +54,21 @@ def beam_search(
         width: hypotheses kept per sentence, the same for all or (batch).
         forbidden: (vocabulary) words that may not be filled in.
         score_known: whether known words, `</s>` among them, help to choose between hypotheses.
-        guide: added to a word's score when hypotheses are chosen, and only then.
-        recombine: whether of hypotheses that fill a blank with the same word only the best goes on.
-        margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
-        margin_decay: what is left of the margin after each known word since the last blank.
     """
     lengths = templates.target.lengths
     widths = torch.as_tensor(width, device=lengths.device).expand_as(lengths)  # (batch)
-    n_rows = max(1, _TABLE_SIZE // (int(widths.max()) * len(forbidden)))
-    everyone = torch.arange(len(lengths), device=lengths.device)
-    parts = []
-    for rows in everyone.split(n_rows):
-        first, last = int(rows[0]), int(rows[-1]) + 1
-        search = BeamSearch(
+    found = [
+        BeamSearch(
             model,
-            state.select(rows),
-            templates.part(first, last),
-            widths=widths[rows],
+            part.state,
+            part.templates,
+            widths=part.widths,
             forbidden=forbidden,
             score_known=score_known,
-            guide=None if guide is None else _beginning_at(first, guide),
-            recombine=recombine,
-            margin=margin,
-            margin_decay=margin_decay,
-        )
-        parts.append(search.run())
-    return _concatenate(parts, templates.target.ids.shape[1])
+        ).run()
+        for part in in_parts(state, templates, widths, n_words=len(forbidden))
+    ]
+    return concatenate(found, templates.target.ids.shape[1])
 
 
 class BeamSearch:
@@ -107,13 +89,19 @@ class BeamSearch:
         margin: float = float("inf"),
         margin_decay: float = 1.0,
         keep_messages: bool = False,
+        keep_ends: bool = False,
     ) -> None:
         """See `beam_search`.
 
         Args:
             widths: (batch) hypotheses kept per sentence.
-            score_end: false for a model that gives `</s>` no probability.
+            score_end: false for a model that gives `</s>` no probability, or where it is read elsewhere.
+            guide: added to a word's score when hypotheses are chosen, and only then.
+            recombine: whether of hypotheses that fill a blank with the same word only the best goes on.
+            margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
+            margin_decay: what is left of the margin after each known word since the last blank.
             keep_messages: for a search in the other direction.
+            keep_ends: for those who read on.
         """
         self.model, self.widths, self.forbidden = model, widths, forbidden
         self.forbidden_ids = forbidden.nonzero().squeeze(1)  # (forbidden)
@@ -123,6 +111,7 @@ class BeamSearch:
         self.messages = (
             model.word_vectors.new_zeros(*templates.target.ids.shape, len(forbidden)) if keep_messages else None
         )
+        self.ends: list[Ends] | None = [] if keep_ends else None
         self.target = templates.target
         self.blanks = templates.blanks
         n_rows = len(templates.ids)
@@ -133,6 +122,11 @@ class BeamSearch:
         self.steps = self.target.lengths.new_zeros(n_rows)  # (batch)
 
     def run(self) -> Beams:
+        """Read every sentence to its end; the hypotheses, best first."""
+        self.read()
+        return self._sorted()
+
+    def read(self) -> None:
         """Read every sentence to its `</s>`, or to its last word where `</s>` does not count."""
         lengths, longest = self.target.lengths, self.target.ids.shape[1]
         last = lengths if self.score_end else lengths - 1  # (batch) the position of what is said last
@@ -156,13 +150,18 @@ class BeamSearch:
             if self.margin < float("inf"):
                 least = self.scores.amax(dim=1) - self.margin * self.margin_decay ** distance.to(self.scores)  # (batch)
                 self.scores[self.scores < least[:, None]] = _NEVER
-            still = (self.scores != _NEVER) & (position < last)[:, None]  # (batch, width)
+            possible = self.scores != _NEVER  # (batch, width)
+            still = possible & (position < last)[:, None]  # (batch, width)
             if not torch.equal(still, live) or blank.any():
                 row_of = torch.zeros_like(live, dtype=torch.long)  # (batch, width before)
                 row_of[live] = torch.arange(len(outputs), device=live.device)
-                self.state = self.state.select(row_of.gather(1, parents)[still])
+                row_of = row_of.gather(1, parents)  # (batch, width)
+                here = possible & last.eq(position)[:, None]  # (batch, width)
+                if self.ends is not None and here.any():
+                    rows, slots = here.nonzero(as_tuple=True)  # (ended) each
+                    self.ends.append(Ends(rows, slots, self.state.select(row_of[here])))
+                self.state = self.state.select(row_of[still])
             live, tokens = still, self.words[:, :, min(position, longest - 1)][still]
-        return self._sorted()
 
     def _read_known(self, slots: Tensor, rows: Tensor, outputs: Tensor, known: Tensor) -> None:
         """Add the NLL of known words at `slots` (batch, width), whose outputs stand at `rows` (live)."""
@@ -286,25 +285,3 @@ def _group(counts: Sequence[int], most: int) -> list[int]:
             largest = count
         sizes[-1] += 1
     return sizes
-
-
-def _beginning_at(first: int, guide: Guide) -> Guide:
-    """The guide of the part of a batch that begins at row `first`."""
-    return lambda rows, position: guide(rows + first, position)
-
-
-def _concatenate(parts: list[Beams], longest: int) -> Beams:
-    """The parts of a batch, padded to the same width and length."""
-    width = max((part.words.shape[1] for part in parts), default=1)
-
-    def padded(values: Tensor, value: float) -> Tensor:
-        return F.pad(values, (0, width - values.shape[1]), value=value)
-
-    return Beams(
-        torch.cat(
-            [F.pad(part.words, (0, longest - part.words.shape[2], 0, width - part.words.shape[1])) for part in parts]
-        ),
-        torch.cat([padded(part.scores, _NEVER) for part in parts]),
-        torch.cat([padded(part.nll, float("inf")) for part in parts]),
-        torch.cat([part.steps for part in parts]),
-    )

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from tigs.config import MethodConfig
 from tigs.data.batch import Padded
-from tigs.inference.beam import Beams, BeamSearch
+from tigs.inference.beam import BeamSearch
+from tigs.inference.beams import Beams
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import FillResult, Templates, TwoSidedModel
 from tigs.inference.rounds import Seen, best_seen, go_round

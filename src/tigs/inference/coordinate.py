@@ -12,7 +12,7 @@ from tigs.data.batch import Padded
 from tigs.inference.budget import TokenBudget
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import SequenceModel, Templates
-from tigs.inference.p_step import Suffix, limits_within, score_candidates
+from tigs.inference.p_step import Suffix, limits_within, of_rows, score_candidates
 from tigs.inference.score import token_nll_from
 from tigs.inference.tigs import TOLERANCE
 
@@ -58,7 +58,7 @@ def at_coordinate_optimum(
                 bound = nll[rows, position:].sum(dim=1) - TOLERANCE  # (rows)
                 scored = score_candidates(
                     model,
-                    state.select(rows),
+                    of_rows(state.select(rows), len(forbidden)),
                     torch.arange(len(forbidden), device=rows.device).expand_as(own_nll),
                     own_nll,
                     suffix,

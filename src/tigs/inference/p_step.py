@@ -9,6 +9,7 @@ Where a GPU is faster in less than float32, candidates may be read in that first
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isinf
 from typing import Any, NamedTuple
@@ -60,6 +61,11 @@ def from_place(values: Tensor, places: Tensor, n: int) -> Tensor:
     return F.pad(values, (0, n)).gather(1, columns)
 
 
+def of_rows(state: Any, n_candidates: int) -> Callable[[Tensor], Any]:
+    """For `score_candidates`, where all candidates of a row follow the same prefix: the state after it, one row each."""
+    return lambda place: state.select(place // n_candidates)
+
+
 class Scored(NamedTuple):
     """Candidates with what they make of the rest of the sentence."""
 
@@ -90,7 +96,7 @@ def limits_within(incumbent_nll: Tensor, bound: Tensor, margin: float, decay: fl
 
 def score_candidates(
     model: SequenceModel,
-    state: Any,
+    state_of: Callable[[Tensor], Any],
     candidates: Tensor,
     own_nll: Tensor,
     suffix: Suffix,
@@ -106,7 +112,7 @@ def score_candidates(
 
     Args:
         model: the searched model.
-        state: after the prefix, one row per sentence.
+        state_of: the states after the prefixes of candidates (some), given as numbers into rows * candidates.
         candidates: (rows, candidates) words for the blank.
         own_nll: (rows, candidates) of each candidate after the prefix; inf excludes it.
         suffix: what follows.
@@ -122,7 +128,7 @@ def score_candidates(
         with reading_in(precision, own_nll.device):
             rough = score_candidates(
                 model,
-                state,
+                state_of,
                 candidates,
                 own_nll,
                 suffix,
@@ -149,7 +155,7 @@ def score_candidates(
             row = place // n_candidates
             reading = _read_suffix(
                 model,
-                state.select(row),
+                state_of(place),
                 word_of[place],
                 own_nll_of[place],
                 row,

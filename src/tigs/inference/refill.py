@@ -7,16 +7,26 @@ hypothesis is chosen by what it has paid and this estimate for its newest word; 
 of blanks are filled together with what follows them, where one-word moves get stuck and a plain beam is blind. Of hypotheses that
 fill a blank with the same word only the best goes on: what follows depends on that word more than on those before it, and the
 width is left for words that differ.
+
+Behind its last blank nothing is chosen any more, and hypotheses are read as the P-step reads candidates: the one with the best
+estimate first, the others as long as they may be better.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
-from tigs.inference.beam import Beams, beam_search
-from tigs.inference.interfaces import SequenceModel, Templates
+from tigs.data.batch import Padded
+from tigs.inference.beam import BeamSearch, Ends
+from tigs.inference.beams import Beams, Part, concatenate, in_parts
+from tigs.inference.budget import TokenBudget
+from tigs.inference.interfaces import JoinableState, SequenceModel, Templates
+from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidates
+
+_NEVER = float("inf")
 
 
 def refill(
@@ -30,6 +40,8 @@ def refill(
     margin: float,
     margin_decay: float,
     forbidden: Tensor,
+    budget: TokenBudget,
+    only_best: bool,
 ) -> Beams:
     """The best fills found by one beam.
 
@@ -40,28 +52,131 @@ def refill(
         gradient: (batch, longest, size) of the known words' NLL with respect to what was read in each blank.
         per_blank: hypotheses kept for every blank of a sentence's longest run: inside a run no known word chooses between them.
         at_least: hypotheses kept however short that run is: now and then the estimate ranks the best word of a blank low.
-        margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid.
+        margin: nats by which a hypothesis may fall behind the best of its sentence in what both have paid, and behind the last
+            blank that with the best estimate.
         margin_decay: what is left of the margin after each known word since the last blank.
         forbidden: (vocabulary) words that may not be filled in.
+        budget: how many hypotheses are read side by side behind the last blank.
+        only_best: whether those that are known to be worse than another may be dropped there.
     """
+    widths = (per_blank * longest_runs(templates.blanks)).clamp(min=at_least)  # (batch)
+    # What is no number says nothing.
+    gradient = gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    keeping = _Keeping(margin, margin_decay, forbidden, budget, only_best)
+    found = [
+        _refill_part(model, part, gradient[part.first : part.first + len(part.widths)], keeping)
+        for part in in_parts(state, templates, widths, n_words=len(forbidden))
+    ]
+    return concatenate(found, templates.target.ids.shape[1])
+
+
+class _Keeping(NamedTuple):
+    """Which hypotheses go on; see `refill`."""
+
+    margin: float
+    margin_decay: float
+    forbidden: Tensor
+    budget: TokenBudget
+    only_best: bool
+
+
+def _refill_part(model: SequenceModel, part: Part, gradient: Tensor, keeping: _Keeping) -> Beams:
+    target, blanks = part.templates.target, part.templates.blanks
+    # (batch) the last blank; the first word where there is none
+    last = (blanks * torch.arange(blanks.shape[1], device=blanks.device)).amax(dim=1)
 
     def gain(rows: Tensor, position: int) -> Tensor:
-        # What was read there is the same for all hypotheses of a sentence and chooses nothing. What is no number says nothing.
-        slope = gradient[rows, position].nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)  # (rows, size)
-        return -(slope @ model.word_vectors.t())  # (rows, vocabulary)
+        # What was read there is the same for all hypotheses of a sentence and chooses nothing.
+        return -(gradient[rows, position] @ model.word_vectors.t())  # (rows, vocabulary)
 
-    widths = (per_blank * longest_runs(templates.blanks)).clamp(min=at_least)  # (batch)
-    return beam_search(
+    search = BeamSearch(
         model,
-        state,
-        templates,
-        width=widths,
-        forbidden=forbidden,
+        part.state,
+        part.templates._replace(target=Padded(target.ids, last + 1)),
+        widths=part.widths,
+        forbidden=keeping.forbidden,
+        score_end=False,
         guide=gain,
         recombine=True,
-        margin=margin,
-        margin_decay=margin_decay,
+        margin=keeping.margin,
+        margin_decay=keeping.margin_decay,
+        keep_ends=True,
     )
+    search.read()
+    rows = torch.arange(len(last), device=last.device)
+    word = search.words[rows, :, last]  # (batch, width) in the last blank
+    slope = gradient[rows, last]  # (batch, size)
+    estimate = search.scores - torch.einsum("rws,rs->rw", model.word_vectors[word], slope)  # (batch, width)
+    suffix = Suffix.after(target, last)
+    rest = [
+        _read_rest(model, ends, word, search.nll, estimate, suffix, keeping, part.templates.context.ids.shape[1])
+        for ends in _together(search.ends)
+    ]
+    totals = torch.stack([scored.totals for scored in rest]).amin(dim=0)  # (batch, width)
+    totals, order = totals.sort(dim=1, stable=True)
+    words = search.words.gather(1, order[:, :, None].expand_as(search.words))
+    return Beams(words, -totals, totals, search.steps + sum(scored.steps for scored in rest))
+
+
+def _together(ends: list[Ends] | None) -> list[Ends]:
+    """All hypotheses at once, if states that have been read up to different places can be joined."""
+    assert ends  # every sentence ends somewhere
+    state = ends[0].state
+    if len(ends) == 1 or not isinstance(state, JoinableState):
+        return ends
+    joined = state.join([other.state for other in ends[1:]])
+    return [Ends(torch.cat([one.rows for one in ends]), torch.cat([one.slots for one in ends]), joined)]
+
+
+def _read_rest(
+    model: SequenceModel,
+    ends: Ends,
+    word: Tensor,
+    paid: Tensor,
+    estimate: Tensor,
+    suffix: Suffix,
+    keeping: _Keeping,
+    context_length: int,
+) -> Scored:
+    """Read what follows the last blank of some hypotheses.
+
+    Args:
+        model: the searched model.
+        ends: the hypotheses.
+        word: (batch, width) in the last blank of all of them.
+        paid: (batch, width) up to there.
+        estimate: (batch, width) of what they will have paid less in the end, up to what all hypotheses of a sentence share.
+        suffix: what follows in each sentence.
+        keeping: which of them go on.
+        context_length: tokens of context.
+    """
+    number = torch.full_like(word, -1)  # (batch, width) into `ends`
+    number[ends.rows, ends.slots] = torch.arange(len(ends.rows), device=word.device)
+    is_here = number >= 0
+    first = estimate.where(is_here, -_NEVER).argmax(dim=1, keepdim=True)  # (batch, 1)
+    is_first = torch.zeros_like(is_here).scatter_(1, first, True) & is_here
+
+    def read(chosen: Tensor, limits: Tensor) -> Scored:
+        return score_candidates(
+            model,
+            lambda place: ends.state.select(number.flatten()[place]),
+            word,
+            paid.masked_fill(~chosen, _NEVER),
+            suffix,
+            limits=limits,
+            budget=keeping.budget,
+            context_length=context_length,
+            only_best=keeping.only_best,
+        )
+
+    n_places = 1 + suffix.targets.shape[1]
+    leader = read(is_first, paid.new_full((len(word), n_places), _NEVER))
+    total = leader.totals.amin(dim=1)  # (batch)
+    leader_nll = torch.cat([paid.gather(1, first), leader.suffix_nll], dim=1)  # (batch, longest + 2)
+    leader_nll = leader_nll.masked_fill(total.isinf()[:, None], _NEVER)
+    bound = total if keeping.only_best else torch.full_like(total, _NEVER)
+    others = read(is_here & ~is_first, limits_within(leader_nll, bound, keeping.margin, keeping.margin_decay))
+    return Scored(torch.minimum(leader.totals, others.totals), leader.suffix_nll, leader.steps + others.steps)
 
 
 def longest_runs(blanks: Tensor) -> Tensor:

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from tigs.config import MethodConfig
 from tigs.errors import InferenceError
-from tigs.inference.beam import Beams, beam_search
+from tigs.inference.beam import beam_search
+from tigs.inference.beams import Beams
 from tigs.inference.gradient import own_copy, search_mode
 from tigs.inference.interfaces import Alternative, FillResult, Infiller, SequenceModel, Templates
 

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from tigs.config import MethodConfig
-from tigs.inference.beam import Beams, beam_search
+from tigs.inference.beam import beam_search
+from tigs.inference.beams import Beams
+from tigs.inference.budget import TokenBudget
 from tigs.inference.expected import expected_gradient
 from tigs.inference.gradient import GRADIENT_STEPS
 from tigs.inference.interfaces import SequenceModel, Templates
@@ -36,6 +38,7 @@ Start = Callable[[Templates], Started]
 
 def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tensor, seed: int) -> Start:
     """The start that the settings ask for; it is to be called in `search_mode()`."""
+    budget = TokenBudget()
 
     def beam(templates: Templates) -> Started:
         width = 1 if settings.start == "greedy" else settings.beam_width
@@ -62,6 +65,8 @@ def make_start(settings: MethodConfig, model: SequenceModel, *, forbidden: Tenso
             margin=settings.margin,
             margin_decay=settings.effective_refill_margin_decay,
             forbidden=forbidden,
+            budget=budget,
+            only_best=settings.n_best == 1,
         )
         before = templates.blanks.int().argmax(dim=1)  # (batch) words that no gradient is taken of
         steps = beams.steps + before + GRADIENT_STEPS * (templates.target.lengths + 1 - before)  # (batch)

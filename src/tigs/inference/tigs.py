@@ -25,7 +25,7 @@ from tigs.inference.front import Front
 from tigs.inference.gradient import GRADIENT_STEPS, gradients, input_gradient, own_copy, search_mode
 from tigs.inference.interfaces import FillResult, SequenceModel, Templates
 from tigs.inference.o_step import OptimiserState, o_step, penalty_gradient
-from tigs.inference.p_step import Scored, Suffix, from_place, limits_within, score_candidates
+from tigs.inference.p_step import Scored, Suffix, from_place, limits_within, of_rows, score_candidates
 from tigs.inference.proposals import Proposer, Visit
 from tigs.inference.ragged import read_ragged
 from tigs.inference.refill import refill
@@ -154,6 +154,8 @@ class _Search:
             margin=method.settings.margin,
             margin_decay=method.settings.effective_refill_margin_decay,
             forbidden=method.forbidden,
+            budget=method.budget,
+            only_best=method.settings.n_best == 1,
         )
         self.steps[active] += beams.steps
         if method.settings.n_best > 1:
@@ -244,7 +246,7 @@ class _Search:
         settings = method.settings
         scored = score_candidates(
             method.model,
-            state,
+            of_rows(state, candidates.shape[1]),
             candidates,
             own_nll,
             suffix,
