@@ -157,6 +157,15 @@ def test_behind_the_last_blank_the_margin_is_that_to_the_best_estimate(margin, d
     assert (beams.nll[0] < math.inf).tolist() == [True, kept]
 
 
+@pytest.mark.parametrize("neighbours", [[], [Case("other", [], [WORDS[0], BLANK_ID, WORDS[1]])]])
+def test_what_cannot_be_said_is_infinitely_unlikely(neighbours):
+    model = Markov(table_of({START_ID: {WORDS[2]: 0.0}}))
+    cases = [Case("", [], [WORDS[2], BLANK_ID, WORDS[0]]), *neighbours]
+    beams = refilled(model, cases, [(WORDS[0],)] * len(cases), per_blank=3, only_best=True, margin=2.0)
+    assert beams.nll[0].isinf().all()
+    assert (beams.nll[1:, 0] < math.inf).all()
+
+
 @torch.no_grad()
 def test_a_batch_that_is_refilled_in_parts_gives_the_same(monkeypatch, worlds):
     world = worlds("poetry")

@@ -26,7 +26,7 @@ from tigs.inference.budget import TokenBudget
 from tigs.inference.interfaces import JoinableState, SequenceModel, Templates
 from tigs.inference.p_step import Scored, Suffix, limits_within, score_candidates
 
-_NEVER = float("inf")
+_INFINITE = float("inf")
 
 
 def refill(
@@ -80,6 +80,17 @@ class _Keeping(NamedTuple):
     only_best: bool
 
 
+class _Hypotheses(NamedTuple):
+    """Those of all sentences, their last blank filled; each is (batch, width)."""
+
+    word: Tensor
+    """in the last blank"""
+    paid: Tensor
+    """NLL up to there"""
+    estimate: Tensor
+    """what is paid less in the end, up to what all hypotheses of a sentence share; -inf where there is none"""
+
+
 def _refill_part(model: SequenceModel, part: Part, gradient: Tensor, keeping: _Keeping) -> Beams:
     target, blanks = part.templates.target, part.templates.blanks
     # (batch) the last blank; the first word where there is none
@@ -104,56 +115,44 @@ def _refill_part(model: SequenceModel, part: Part, gradient: Tensor, keeping: _K
     )
     search.read()
     rows = torch.arange(len(last), device=last.device)
-    word = search.words[rows, :, last]  # (batch, width) in the last blank
-    slope = gradient[rows, last]  # (batch, size)
-    estimate = search.scores - torch.einsum("rws,rs->rw", model.word_vectors[word], slope)  # (batch, width)
-    suffix = Suffix.after(target, last)
-    rest = [
-        _read_rest(model, ends, word, search.nll, estimate, suffix, keeping, part.templates.context.ids.shape[1])
-        for ends in _together(search.ends)
-    ]
-    totals = torch.stack([scored.totals for scored in rest]).amin(dim=0)  # (batch, width)
+    word = search.words[rows, :, last]  # (batch, width)
+    gains = -(model.word_vectors[word] @ gradient[rows, last, :, None]).squeeze(2)  # (batch, width)
+    hypotheses = _Hypotheses(word, search.nll, search.scores + gains)
+    suffix, context_length = Suffix.after(target, last), part.templates.context.ids.shape[1]
+    totals, steps = torch.full_like(search.nll, _INFINITE), search.steps  # (batch, width), (batch)
+    for ends in _together(search.ends or []):
+        scored = _read_rest(
+            model, ends, hypotheses=hypotheses, suffix=suffix, keeping=keeping, context_length=context_length
+        )
+        totals, steps = torch.minimum(totals, scored.totals), steps + scored.steps
     totals, order = totals.sort(dim=1, stable=True)
     words = search.words.gather(1, order[:, :, None].expand_as(search.words))
-    return Beams(words, -totals, totals, search.steps + sum(scored.steps for scored in rest))
+    return Beams(words, -totals, totals, steps)
 
 
-def _together(ends: list[Ends] | None) -> list[Ends]:
+def _together(ends: list[Ends]) -> list[Ends]:
     """All hypotheses at once, if states that have been read up to different places can be joined."""
-    assert ends  # every sentence ends somewhere
-    state = ends[0].state
-    if len(ends) == 1 or not isinstance(state, JoinableState):
+    if len(ends) < 2 or not isinstance(ends[0].state, JoinableState):
         return ends
-    joined = state.join([other.state for other in ends[1:]])
+    joined = ends[0].state.join([other.state for other in ends[1:]])
     return [Ends(torch.cat([one.rows for one in ends]), torch.cat([one.slots for one in ends]), joined)]
 
 
 def _read_rest(
     model: SequenceModel,
     ends: Ends,
-    word: Tensor,
-    paid: Tensor,
-    estimate: Tensor,
+    *,
+    hypotheses: _Hypotheses,
     suffix: Suffix,
     keeping: _Keeping,
     context_length: int,
 ) -> Scored:
-    """Read what follows the last blank of some hypotheses.
-
-    Args:
-        model: the searched model.
-        ends: the hypotheses.
-        word: (batch, width) in the last blank of all of them.
-        paid: (batch, width) up to there.
-        estimate: (batch, width) of what they will have paid less in the end, up to what all hypotheses of a sentence share.
-        suffix: what follows in each sentence.
-        keeping: which of them go on.
-        context_length: tokens of context.
-    """
+    """Read what follows the last blank of those hypotheses that `ends` has the states of; `suffix` is of all sentences."""
+    word, paid, estimate = hypotheses
     number = torch.full_like(word, -1)  # (batch, width) into `ends`
     number[ends.rows, ends.slots] = torch.arange(len(ends.rows), device=word.device)
     is_here = number >= 0
-    first = estimate.where(is_here, -_NEVER).argmax(dim=1, keepdim=True)  # (batch, 1)
+    first = estimate.where(is_here, -_INFINITE).argmax(dim=1, keepdim=True)  # (batch, 1)
     is_first = torch.zeros_like(is_here).scatter_(1, first, True) & is_here
 
     def read(chosen: Tensor, limits: Tensor) -> Scored:
@@ -161,7 +160,7 @@ def _read_rest(
             model,
             lambda place: ends.state.select(number.flatten()[place]),
             word,
-            paid.masked_fill(~chosen, _NEVER),
+            paid.masked_fill(~chosen, _INFINITE),
             suffix,
             limits=limits,
             budget=keeping.budget,
@@ -170,11 +169,11 @@ def _read_rest(
         )
 
     n_places = 1 + suffix.targets.shape[1]
-    leader = read(is_first, paid.new_full((len(word), n_places), _NEVER))
+    leader = read(is_first, paid.new_full((len(word), n_places), _INFINITE))
     total = leader.totals.amin(dim=1)  # (batch)
     leader_nll = torch.cat([paid.gather(1, first), leader.suffix_nll], dim=1)  # (batch, longest + 2)
-    leader_nll = leader_nll.masked_fill(total.isinf()[:, None], _NEVER)
-    bound = total if keeping.only_best else torch.full_like(total, _NEVER)
+    leader_nll = leader_nll.masked_fill(total.isinf()[:, None], _INFINITE)
+    bound = total if keeping.only_best else torch.full_like(total, _INFINITE)
     others = read(is_here & ~is_first, limits_within(leader_nll, bound, keeping.margin, keeping.margin_decay))
     return Scored(torch.minimum(leader.totals, others.totals), leader.suffix_nll, leader.steps + others.steps)
 

@@ -257,7 +257,7 @@ class _Search:
             context_length=self.templates.context.ids.shape[1],
             only_best=settings.n_best == 1,
             # Candidates that an estimate has sifted stay within the margin for longer than those of the paper.
-            limits_are_tight=not isinf(settings.margin) and isinf(settings.reach),
+            limits_are_tight=not isinf(settings.margin) and isinf(method.propose.reach),
             precision=settings.precision,
         )
         self.steps[rows] += scored.steps
