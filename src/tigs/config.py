@@ -164,7 +164,7 @@ class MethodConfig:
     """`first-order-prefix`: a candidate whose estimate is this many nats behind that of the current word is not tried."""
     margin: float = allowed(float("inf"), above=0.0)
     """A candidate is dropped when its NLL so far is this many nats above the current word's, a hypothesis of a refill when it is
-    so far above the best one's; inf drops only what cannot win."""
+    so far above the best one's, behind the last blank above that with the best estimate; inf drops only what cannot win."""
     margin_decay: float = allowed(1.0, above=0.0, maximum=1.0)
     """What is left of the margin after each word that is read behind the blank; 1 where more than one fill is asked for."""
     refill_margin_decay: float = allowed(1.0, above=0.0, maximum=1.0)

@@ -157,6 +157,38 @@ def test_behind_the_last_blank_the_margin_is_that_to_the_best_estimate(margin, d
     assert (beams.nll[0] < math.inf).tolist() == [True, kept]
 
 
+def test_behind_the_last_blank_the_best_estimate_leads_and_not_who_has_paid_least():
+    """The second word is 0.2 nats ahead at first and 1.3 behind in the end: too much behind the first, unless it leads itself."""
+    first, second, known = WORDS[:3]
+    rows = {START_ID: {first: 0.4, second: 0.5}, first: {known: 0.9}, second: {known: 0.9 * math.exp(-1.5)}}
+    case = Case("", [], [BLANK_ID, known])
+    beams = refilled(Markov(table_of(rows)), [case], [(first,)], per_blank=2, margin=0.9)
+    found = beams.nll[0] < math.inf
+    assert beams.words[0, found, 0].tolist() == [first]
+
+
+def test_who_cannot_win_any_more_is_not_read_to_the_end():
+    first, second, known = WORDS[:3]
+    rows = {START_ID: {first: 0.5, second: 0.4}, first: {known: 0.9}, second: {known: 1e-9}, known: {known: 0.9}}
+    cases = [Case("", [], [BLANK_ID, *[known] * 6])]
+    steps = [
+        int(refilled(Markov(table_of(rows)), cases, [(first,)], per_blank=2, only_best=only).steps[0])
+        for only in (False, True)
+    ]
+    assert steps[1] < steps[0]
+
+
+@pytest.mark.parametrize("only_best", [True, False])
+def test_a_leader_that_cannot_be_said_holds_nobody_back(only_best):
+    """Its gradient is no number, so it leads by what it has paid."""
+    first, second, known = WORDS[:3]
+    rows = {START_ID: {first: 0.5, second: 0.4}, first: {known: 0.0}, second: {known: 0.1}}
+    case = Case("", [], [BLANK_ID, known])
+    beams = refilled(Markov(table_of(rows)), [case], [(first,)], per_blank=2, margin=0.5, only_best=only_best)
+    assert beams.words[0, 0].tolist() == [second, known]
+    assert beams.nll[0, 0] < math.inf
+
+
 @pytest.mark.parametrize("neighbours", [[], [Case("other", [], [WORDS[0], BLANK_ID, WORDS[1]])]])
 def test_what_cannot_be_said_is_infinitely_unlikely(neighbours):
     model = Markov(table_of({START_ID: {WORDS[2]: 0.0}}))

@@ -31,7 +31,7 @@ class Ends(NamedTuple):
     rows: Tensor
     """(ended) their sentences"""
     slots: Tensor
-    """(ended) their places among the hypotheses of each"""
+    """(ended) their places among the hypotheses of each; those that the last blank has chosen first stand first"""
     state: Any
     """before the last word"""
 
@@ -133,7 +133,7 @@ class BeamSearch:
         live = self.scores != _NEVER  # (batch, width): one row of `state` each, in this order
         tokens = torch.full_like(lengths, self.model.first_token)  # (live)
         distance = torch.zeros_like(lengths)  # (batch) known words since the last blank
-        for position in range(longest + 1 if self.score_end else longest):
+        for position in range(int(last.max()) + 1):
             outputs, self.state = self.model.step(self.state, tokens)  # (live, size)
             self.steps += live.sum(dim=1)
             if position < longest:

@@ -1,6 +1,6 @@
 """The P-step: of the words proposed for a blank, find the one that makes the whole sentence likeliest (paper, equation 8).
 
-The prefix is the same for all candidates, so its state is kept and only the suffix is read. NLL only grows along a sentence: a
+The prefix is known, so the state after it is kept and only the suffix is read. NLL only grows along a sentence: a
 candidate whose sum has passed that of the best whole sentence cannot win any more and is dropped. This changes no answer. A
 margin also drops candidates that have fallen too far behind the current word at the same place, which seldom changes one; what a
 word does to those behind it fades with the distance, and so may the margin.
@@ -70,7 +70,7 @@ class Scored(NamedTuple):
     """Candidates with what they make of the rest of the sentence."""
 
     totals: Tensor
-    """(rows, candidates) NLL of the candidate and the suffix; inf where it was dropped"""
+    """(rows, candidates) `own_nll` and the NLL of the suffix; inf where it was dropped"""
     suffix_nll: Tensor
     """(rows, longest + 1) per target, after each row's best candidate"""
     steps: Tensor
@@ -114,7 +114,8 @@ def score_candidates(
         model: the searched model.
         state_of: the states after the prefixes of candidates (some), given as numbers into rows * candidates.
         candidates: (rows, candidates) words for the blank.
-        own_nll: (rows, candidates) of each candidate after the prefix; inf excludes it.
+        own_nll: (rows, candidates) of each candidate after the prefix, and of the prefix where candidates differ in it; inf
+            excludes a candidate.
         suffix: what follows.
         limits: (rows, longest + 2), see `limits_within`.
         budget: how many candidates are read side by side.

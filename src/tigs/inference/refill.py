@@ -80,17 +80,6 @@ class _Keeping(NamedTuple):
     only_best: bool
 
 
-class _Hypotheses(NamedTuple):
-    """Those of all sentences, their last blank filled; each is (batch, width)."""
-
-    word: Tensor
-    """in the last blank"""
-    paid: Tensor
-    """NLL up to there"""
-    estimate: Tensor
-    """what is paid less in the end, up to what all hypotheses of a sentence share; -inf where there is none"""
-
-
 def _refill_part(model: SequenceModel, part: Part, gradient: Tensor, keeping: _Keeping) -> Beams:
     target, blanks = part.templates.target, part.templates.blanks
     # (batch) the last blank; the first word where there is none
@@ -115,16 +104,14 @@ def _refill_part(model: SequenceModel, part: Part, gradient: Tensor, keeping: _K
     )
     search.read()
     rows = torch.arange(len(last), device=last.device)
-    word = search.words[rows, :, last]  # (batch, width)
-    gains = -(model.word_vectors[word] @ gradient[rows, last, :, None]).squeeze(2)  # (batch, width)
-    hypotheses = _Hypotheses(word, search.nll, search.scores + gains)
+    word = search.words[rows, :, last]  # (batch, width) in the last blank
     suffix, context_length = Suffix.after(target, last), part.templates.context.ids.shape[1]
     totals, steps = torch.full_like(search.nll, _INFINITE), search.steps  # (batch, width), (batch)
     for ends in _together(search.ends or []):
-        scored = _read_rest(
-            model, ends, hypotheses=hypotheses, suffix=suffix, keeping=keeping, context_length=context_length
+        own_totals, own_steps = _read_rest(
+            model, ends, word=word, paid=search.nll, suffix=suffix, keeping=keeping, context_length=context_length
         )
-        totals, steps = torch.minimum(totals, scored.totals), steps + scored.steps
+        totals, steps = torch.minimum(totals, own_totals), steps + own_steps
     totals, order = totals.sort(dim=1, stable=True)
     words = search.words.gather(1, order[:, :, None].expand_as(search.words))
     return Beams(words, -totals, totals, steps)
@@ -142,17 +129,27 @@ def _read_rest(
     model: SequenceModel,
     ends: Ends,
     *,
-    hypotheses: _Hypotheses,
+    word: Tensor,
+    paid: Tensor,
     suffix: Suffix,
     keeping: _Keeping,
     context_length: int,
-) -> Scored:
-    """Read what follows the last blank of those hypotheses that `ends` has the states of; `suffix` is of all sentences."""
-    word, paid, estimate = hypotheses
+) -> tuple[Tensor, Tensor]:
+    """NLL (batch, width) of whole sentences, inf where it is not known, and steps (batch).
+
+    Args:
+        model: the searched model.
+        ends: the hypotheses that are read.
+        word: (batch, width) in the last blank of all hypotheses.
+        paid: (batch, width) NLL up to there.
+        suffix: what follows in each sentence.
+        keeping: which of them are read to the end.
+        context_length: tokens of context.
+    """
     number = torch.full_like(word, -1)  # (batch, width) into `ends`
     number[ends.rows, ends.slots] = torch.arange(len(ends.rows), device=word.device)
     is_here = number >= 0
-    first = estimate.where(is_here, -_INFINITE).argmax(dim=1, keepdim=True)  # (batch, 1)
+    first = is_here.int().argmax(dim=1, keepdim=True)  # (batch, 1) that with the best estimate
     is_first = torch.zeros_like(is_here).scatter_(1, first, True) & is_here
 
     def read(chosen: Tensor, limits: Tensor) -> Scored:
@@ -172,10 +169,10 @@ def _read_rest(
     leader = read(is_first, paid.new_full((len(word), n_places), _INFINITE))
     total = leader.totals.amin(dim=1)  # (batch)
     leader_nll = torch.cat([paid.gather(1, first), leader.suffix_nll], dim=1)  # (batch, longest + 2)
-    leader_nll = leader_nll.masked_fill(total.isinf()[:, None], _INFINITE)
+    leader_nll = leader_nll.masked_fill(total.isinf()[:, None], _INFINITE)  # of what cannot be said not all is read
     bound = total if keeping.only_best else torch.full_like(total, _INFINITE)
     others = read(is_here & ~is_first, limits_within(leader_nll, bound, keeping.margin, keeping.margin_decay))
-    return Scored(torch.minimum(leader.totals, others.totals), leader.suffix_nll, leader.steps + others.steps)
+    return torch.minimum(leader.totals, others.totals), leader.steps + others.steps
 
 
 def longest_runs(blanks: Tensor) -> Tensor:
