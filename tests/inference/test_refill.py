@@ -74,6 +74,12 @@ def beam(model, cases, *, per_blank, at_least=1, **options):
     return BeamSearch(model, state, templates, widths=widths, forbidden=FORBIDDEN, recombine=True, **options).run()
 
 
+def found_in(beams):
+    """NLL of the whole sentences of each row. Their order is left out: in a chain some cost the same but for rounding."""
+    rows = zip(beams.words.tolist(), beams.nll.tolist(), strict=True)
+    return [{tuple(words): nll for words, nll in zip(*row, strict=True) if nll < math.inf} for row in rows]
+
+
 def with_blanks(most_blanks):
     """Sentences without any may stand beside others."""
     return small_cases(most_blanks).filter(lambda cases: any(case.n_blanks for case in cases))
@@ -100,9 +106,8 @@ def test_as_wide_as_there_are_words_it_finds_the_best_fill_of_a_chain_whatever_t
 def test_without_a_gradient_or_with_one_that_is_no_number_it_is_the_plain_beam(seed, cases, per_blank, at_least, scale):
     model, widths = Misleading(seed, scale=scale), {"per_blank": per_blank, "at_least": at_least}
     found, plain = refilled(model, cases, some_fills(cases, seed), **widths), beam(model, cases, **widths)
-    live = plain.nll < math.inf
-    assert torch.equal(found.words[live], plain.words[live])
-    torch.testing.assert_close(found.nll, plain.nll)
+    for own, expected in zip(found_in(found), found_in(plain), strict=True):
+        assert own == pytest.approx(expected)
     torch.testing.assert_close(found.scores, plain.scores)
     assert torch.equal(found.steps, plain.steps)
 
@@ -120,9 +125,8 @@ def test_it_is_the_beam_that_counts_what_each_word_would_do_to_the_known_words(s
                 gains[row, place, word] = -slope
     found = refilled(model, cases, fills, per_blank=per_blank)
     guided = beam(model, cases, per_blank=per_blank, guide=lambda rows, place: gains[rows, place])
-    live = guided.nll < math.inf
-    assert torch.equal(found.words[live], guided.words[live])
-    torch.testing.assert_close(found.nll, guided.nll)
+    for own, expected in zip(found_in(found), found_in(guided), strict=True):
+        assert own == pytest.approx(expected)
 
 
 @given(SEEDS, with_blanks(5), st.integers(1, 4), st.sampled_from([0.5, 2.0, math.inf]), st.sampled_from([0.7, 1.0]))
@@ -134,14 +138,10 @@ def test_whoever_is_known_to_be_worse_may_be_dropped(seed, cases, per_blank, mar
     everyone, best = (refilled(model, cases, fills, only_best=only, **options) for only in (False, True))
     torch.testing.assert_close(best.nll[:, 0], everyone.nll[:, 0])
     assert (best.steps <= everyone.steps).all()
-    for row, case in enumerate(cases):
-        live = everyone.nll[row] < math.inf
-        known = dict(zip(map(tuple, everyone.words[row, live].tolist()), everyone.nll[row, live].tolist(), strict=True))
-        for words, nll in zip(best.words[row].tolist(), best.nll[row].tolist(), strict=True):
-            if nll < math.inf:
-                assert nll == pytest.approx(known[tuple(words)])
-                exact = model.exact_nll(case.context, words[: len(case.template)])
-                assert nll == pytest.approx(exact.item())
+    for case, known, kept in zip(cases, found_in(everyone), found_in(best), strict=True):
+        for words, nll in kept.items():
+            assert nll == pytest.approx(known[words])
+            assert nll == pytest.approx(model.exact_nll(case.context, words[: len(case.template)]).item())
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class BeamSearch:
             margin: nats by which a hypothesis may fall behind the best of its sentence; the guide does not count.
             margin_decay: what is left of the margin after each known word since the last blank.
             keep_messages: for a search in the other direction.
-            keep_ends: for those who read on.
+            keep_ends: whether the states before the last words are kept, for a search that reads on from there.
         """
         self.model, self.widths, self.forbidden = model, widths, forbidden
         self.forbidden_ids = forbidden.nonzero().squeeze(1)  # (forbidden)
