@@ -195,7 +195,7 @@ def _about(
 def _announce(about: dict[str, Any]) -> None:
     say(
         f"{about['task']}, profile {about['profile']}, {about['corpus']}: {about['templates']} templates a cell, "
-        f"K = {about['K']}, {about['threads']} threads; another heavy process would falsify the ratios"
+        f"K = {about['K']}, threads: {about['threads']}; another heavy process would falsify the ratios"
     )
     if about["left_out"]:
         say(f"Left out, their models are not trained: {', '.join(about['left_out'])}")

@@ -63,7 +63,7 @@ def save_search_front(document: Mapping[str, Any], path: Path) -> None:
     about = document["about"]
     caption = (
         f"{about['task']}, profile {about['profile']}, {about['corpus']}, {about['templates']} templates a cell, "
-        f"K = {about['K']}, {about['threads']} threads"
+        f"K = {about['K']}, threads: {about['threads']}"
     )
     looks = styles(_kind(one["variant"]) for cell in document["cells"] for one in cell["variants"])
     save_png(make_chart(document, looks), looks, caption, path)
