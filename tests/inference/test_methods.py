@@ -181,7 +181,7 @@ def test_rounds_never_make_it_worse_and_are_all_in_the_trace(world, method):
 @rounds
 def test_without_rounds_the_start_is_the_answer(world, method):
     cases = world.cases(5, seed=8)
-    results = world.fill(method, cases, start="beam", max_rounds=0, refills=0, beam_width=3)
+    results = world.fill(method, cases, start="beam", max_rounds=0, refills=0, pair_width=0, beam_width=3)
     for result, started in zip(results, world.fill("seq2seq-f", cases, beam_width=3), strict=True):
         assert result.fill == started.fill
         assert (result.rounds, len(result.trace)) == (0, 1)

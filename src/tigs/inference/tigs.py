@@ -50,6 +50,7 @@ class Tigs:
         with search_mode():
             search = _Search(self, own_copy(templates))
             blanks = search.templates.blanks
+            go_round(search.refill_pairs, blanks & search.is_pair[:, None], max_rounds=1, patience=1)
             go_round(search.refill_all, blanks, max_rounds=self.settings.refills, patience=1)
             go_round(search.round, blanks, max_rounds=self.settings.max_rounds, patience=self.settings.patience)
             return search.results()
@@ -84,6 +85,8 @@ class _Search:
     """before `<s>`"""
     begin_state: Any = field(init=False)
     """before the word in front of `begin`, or `<s>`"""
+    is_pair: Tensor = field(init=False)
+    """(batch) whether it has two blanks, and such sentences are refilled"""
     steps: Tensor = field(init=False)
     """(batch)"""
     traces: list[list[float]] = field(init=False)
@@ -104,6 +107,7 @@ class _Search:
         self.start_state = model.start(self.templates.context) if started.state is None else started.state
         self.begin_state = self.start_state
         self.first_blank = self.templates.blanks.int().argmax(dim=1)
+        self.is_pair = (self.templates.blanks.sum(dim=1) == 2) & (self.method.settings.pair_width > 0)
         self._read_first()
         totals = self.nll.sum(dim=1).tolist()
         self.traces = [[total] for total in totals]
@@ -125,7 +129,7 @@ class _Search:
         self.steps = self.steps + self.first_blank
         # Where the first round takes the gradient of the same sentences, their NLL comes with it.
         begins = method.propose.takes_gradient and not method.settings.refills and method.settings.max_rounds > 0
-        is_due = has_blanks & begins  # (batch)
+        is_due = has_blanks & begins & ~self.is_pair  # (batch)
         others, due = (~is_due).nonzero().squeeze(1), is_due.nonzero().squeeze(1)
         precise = torch.promote_types(self.vectors.dtype, torch.float32)
         self.nll = self.vectors.new_zeros(len(is_due), sentences.ids.shape[1] + 1, dtype=precise)
@@ -141,6 +145,13 @@ class _Search:
 
     def refill_all(self, active: Tensor) -> Tensor:
         """Refill all blanks of the active sentences at once; returns (active) which of them changed."""
+        return self._refill(active, at_least=self.method.settings.refill_least)
+
+    def refill_pairs(self, active: Tensor) -> Tensor:
+        """The same for sentences with two blanks."""
+        return self._refill(active, at_least=self.method.settings.pair_width)
+
+    def _refill(self, active: Tensor, *, at_least: int) -> Tensor:
         method, templates = self.method, self.templates.select(active)
         known = F.pad(~templates.blanks, (0, 1), value=True)  # (active, longest + 1) `</s>` is known too
         _, gradient = self._gradients(active, counted=known)
@@ -150,7 +161,7 @@ class _Search:
             templates,
             gradient,
             per_blank=method.settings.refill_width,
-            at_least=method.settings.refill_least,
+            at_least=at_least,
             margin=method.settings.margin,
             margin_decay=method.settings.effective_refill_margin_decay,
             forbidden=method.forbidden,
