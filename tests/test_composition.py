@@ -254,6 +254,7 @@ def test_a_value_of_the_wrong_type_says_which_field_and_what_it_must_be(word, mu
         ("method.refills=-1", "at least 0"),
         ("method.refill_width=0", "at least 1"),
         ("method.refill_least=0", "at least 1"),
+        ("method.pair_width=-1", "at least 0"),
         ("method.proposal=nearst", "'nearest'"),
         ("trainer.devices=-2", "at least -1"),
         ("trainer.precision=8", "32-true"),

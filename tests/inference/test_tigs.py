@@ -42,6 +42,7 @@ OPTIMISERS, DISTANCES = ("nesterov", "sgd", "adam"), ("euclidean", "cosine")
     margin_decay=st.sampled_from([1.0, 0.75]),
     start=st.sampled_from(["random", "refill"]),
     refills=st.integers(0, 2),
+    pair_width=st.sampled_from([0, 3]),
     gradient=st.sampled_from(["word", "mean"]),
     penalty=st.sampled_from([0.0, 0.5]),
     n_best=st.integers(1, 2),

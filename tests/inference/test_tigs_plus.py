@@ -33,6 +33,7 @@ SEEDS = st.integers(0, 10**6)
     refills=st.integers(0, 3),
     refill_width=st.integers(1, 10),
     refill_least=st.sampled_from([1, 4]),
+    pair_width=st.sampled_from([0, 1, 4]),
     gradient=st.sampled_from(["word", "mean"]),
     patience=st.integers(1, 2),
     n_best=st.integers(1, 5),
@@ -297,6 +298,33 @@ def test_a_refill_has_its_least_width_where_blanks_stand_apart():
     )
     assert least == wide
     assert least.model_steps > narrow.model_steps
+
+
+@given(
+    SEEDS,
+    small_cases(most_blanks=4),
+    st.integers(1, 6),
+    st.sampled_from(["first-order-prefix", "prefix"]),
+    st.sampled_from(["word", "mean"]),
+    st.integers(1, 3),
+)
+@settings(max_examples=30)
+def test_a_refill_of_pairs_is_one_of_sentences_with_two_blanks_and_of_no_others(
+    seed, cases, width, proposal, gradient, n_best
+):
+    model, starts = random_markov(seed), some_fills(cases, seed)
+    options = {"proposal": proposal, "gradient": gradient, "n_best": n_best, "n_candidates": 2, "margin": 4.0}
+
+    def fill(**refills):
+        return tigs_from(model, cases, starts, refill_width=1, **options, **refills)
+
+    for case, pairs, all_, none in zip(
+        cases, fill(pair_width=width), fill(refills=1, refill_least=width), fill(), strict=True
+    ):
+        expected = all_ if case.n_blanks == 2 else none
+        assert (pairs.fill, pairs.rounds, pairs.model_steps) == (expected.fill, expected.rounds, expected.model_steps)
+        assert pairs.trace == pytest.approx(expected.trace)
+        assert [one.fill for one in pairs.alternatives] == [one.fill for one in expected.alternatives]
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
