@@ -154,8 +154,8 @@ class MethodConfig:
     refill_least: int = allowed(1, minimum=1)
     """Hypotheses of these beams at least, however short the longest run."""
     pair_width: int = allowed(0, minimum=0)
-    """Before `refills` and the rounds, sentences with two blanks are refilled by a beam that follows the gradient at their words and keeps at
-    least so many hypotheses; 0 leaves it out."""
+    """Before `refills` and the rounds, sentences with two blanks are refilled by a beam that follows the gradient at their words
+    and keeps at least so many hypotheses; 0 leaves it out."""
     gradient: str = allowed("word", choices=("word", "mean"))
     """Where refills of a fill and first-order proposals take it: at the current words, or its mean with that at the words to
     expect."""
