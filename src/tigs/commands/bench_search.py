@@ -251,7 +251,7 @@ def _print_gaps(gaps: Sequence[Gap]) -> None:
             gap.variant,
             f"{gap.n_proven} of {gap.n}",
             "" if gap.at_optimum is None else f"{gap.at_optimum:.1%}",
-            "" if gap.nll_above is None else f"{gap.nll_above:.4f}",
+            "" if gap.nll_above is None else f"{max(0.0, gap.nll_above):.4f}",
             gap.n_beaten,
         )
         for gap in gaps

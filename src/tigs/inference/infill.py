@@ -92,5 +92,5 @@ def _require_length(length: int, longest: int, what: str) -> None:
     if length > longest:
         raise InferenceError(
             f"the {what} can have {length} tokens, the model was trained on at most {longest}",
-            remedy="Shorten it, or train a model on longer sentences",
+            remedy="Shorten it or its gaps, or train a model on longer sentences",
         )
